@@ -1,0 +1,48 @@
+# The commands of this project. `make run` and `make test` are all a newcomer needs.
+PYTHON ?= python3
+BIN := .venv/bin
+.DEFAULT_GOAL := run
+.PHONY: run setup test check bench format messages clean
+
+.venv/.installed: requirements.txt
+	$(PYTHON) -c 'import sys; sys.exit("KnowSphere needs Python 3.11 or newer" if sys.version_info < (3, 11) else 0)'
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --only-binary :all: -r requirements.txt
+	touch $@
+
+.venv/.installed-dev: .venv/.installed requirements-dev.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --only-binary :all: -r requirements-dev.txt
+	touch $@
+
+setup: .venv/.installed  ## install, start the database once, migrate
+	$(BIN)/python manage.py setup
+
+run: setup  ## web and worker on http://127.0.0.1:8000 (PORT), until Ctrl-C
+	@exec $(BIN)/python -m knowsphere.supervisor
+
+test: .venv/.installed-dev  ## the whole suite
+	$(BIN)/python -m pytest -n auto --dist loadgroup
+
+check: .venv/.installed-dev  ## everything CI runs
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/djlint templates --check --lint --quiet
+	$(BIN)/python manage.py makemigrations --check --dry-run
+	$(BIN)/python -m pytest -n auto --dist loadgroup --cov --cov-report=term:skip-covered
+
+bench: .venv/.installed-dev  ## measured ratios against floors and peers of the same run
+	$(BIN)/python -m benchmarks
+
+format: .venv/.installed-dev
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+	$(BIN)/djlint templates --reformat --quiet
+
+messages: .venv/.installed-dev  ## collect and compile translations (needs gettext)
+	$(BIN)/python manage.py makemessages --all --no-location --no-wrap --ignore .venv --ignore var
+	$(BIN)/python manage.py compilemessages --ignore .venv
+
+clean:  ## forget the virtual environment; data in var/ stays
+	rm -rf .venv

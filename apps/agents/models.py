@@ -1,0 +1,48 @@
+"""Agents: instructions, tools and knowledge, as a team configures them."""
+
+import uuid
+from typing import ClassVar
+
+from django.conf import settings
+from django.db import models
+from django.utils.translation import gettext_lazy as _
+
+from apps.agents.querysets import AgentQuerySet
+from apps.knowledge.models import KnowledgeBase
+from apps.models.models import ModelConfig
+from apps.workspaces.models import Workspace
+
+
+class Agent(models.Model):
+    """How a team's questions are answered. ``tools`` holds names of the catalogue, nothing executable."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="agents")
+    name = models.CharField(_("Name"), max_length=100)
+    instructions = models.TextField(_("Instructions"), blank=True, max_length=20_000)
+    tools = models.JSONField(default=list, blank=True)
+    all_knowledge_bases = models.BooleanField(_("Every base that the asker may read"), default=True)
+    knowledge_bases = models.ManyToManyField(KnowledgeBase, blank=True, related_name="agents")
+    model = models.ForeignKey(ModelConfig, on_delete=models.PROTECT, null=True, blank=True, related_name="+")
+    configuration = models.JSONField(default=dict, blank=True)  # temperature, output limit, budgets
+    is_default = models.BooleanField(_("Default of the workspace"), default=False)
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = AgentQuerySet.as_manager()
+
+    class Meta:
+        verbose_name = _("agent")
+        verbose_name_plural = _("agents")
+        default_permissions = ()
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["workspace", "name"], name="one_agent_a_name"),
+            models.UniqueConstraint(
+                fields=["workspace"], condition=models.Q(is_default=True), name="one_default_agent"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"agent {self.pk}"

@@ -1,0 +1,91 @@
+"""The database from async code: threads for the ORM, a connection pool for hot SQL.
+
+``sync_to_async`` puts all ORM calls of a process into one thread; ``in_db`` runs a whole unit of
+work in one of eight. Hot paths (search, event rows, socket sign-in) use ``pool()`` directly.
+"""
+
+import asyncio
+import contextvars
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any, ParamSpec, TypeVar
+
+from django.conf import settings
+from django.db import close_old_connections, connections
+from psycopg import AsyncConnection
+from psycopg.rows import DictRow, dict_row
+from psycopg_pool import AsyncConnectionPool
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Pool = AsyncConnectionPool[AsyncConnection[DictRow]]
+
+THREADS = 8  # the web process's Django pool holds as many connections and some for requests
+_executor = ThreadPoolExecutor(THREADS, thread_name_prefix="db")
+_pools: dict[asyncio.AbstractEventLoop, Pool] = {}
+
+
+def _call(work: Callable[[], T]) -> T:
+    close_old_connections()
+    try:
+        return work()
+    finally:
+        close_old_connections()
+
+
+async def in_db(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Run one whole unit of ORM work (with its own transaction) in a database thread.
+
+    Give it a function that does everything at once, not one call a query: the hop costs more than
+    most queries. The connection goes back before this returns.
+    """
+    context = contextvars.copy_context()
+    loop = asyncio.get_running_loop()
+    return await loop.run_in_executor(_executor, lambda: context.run(_call, partial(work, *args, **kwargs)))
+
+
+def conninfo() -> str:
+    """Return the default database's address for psycopg."""
+    from psycopg.conninfo import make_conninfo
+
+    database = connections["default"].settings_dict
+    parts: dict[str, Any] = {
+        "host": database["HOST"],
+        "port": database["PORT"],
+        "user": database["USER"],
+        "password": database["PASSWORD"],
+        "dbname": database["NAME"],
+    }
+    options = {k: v for k, v in database.get("OPTIONS", {}).items() if k not in {"pool", "isolation_level"}}
+    return make_conninfo("", **{k: v for k, v in {**options, **parts}.items() if v not in ("", None)})
+
+
+async def pool() -> Pool:
+    """Return this event loop's psycopg pool, opening it on first use.
+
+    Connections are in autocommit mode and return dicts; a transaction is ``async with
+    connection.transaction()``.
+    """
+    loop = asyncio.get_running_loop()
+    if loop not in _pools:
+        for other in [known for known in _pools if known.is_closed()]:
+            del _pools[other]
+        opened: Pool = AsyncConnectionPool(
+            conninfo(),
+            min_size=1,
+            max_size=getattr(settings, "ASYNC_POOL_SIZE", 10),
+            timeout=10,
+            open=False,
+            kwargs={"autocommit": True, "prepare_threshold": None, "row_factory": dict_row},
+        )
+        _pools[loop] = opened
+        await opened.open()
+    return _pools[loop]
+
+
+async def close_pool() -> None:
+    """Close this event loop's pool; a later ``pool()`` opens a new one."""
+    found = _pools.pop(asyncio.get_running_loop(), None)
+    if found is not None:
+        await found.close()

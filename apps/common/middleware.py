@@ -1,0 +1,61 @@
+"""Middleware of our own: an id on every request, and our errors as pages."""
+
+import logging
+import re
+import uuid
+from collections.abc import Callable
+
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import render
+
+from apps.common import logs
+from apps.common.errors import KnowSphereError, NotFound
+
+logger = logging.getLogger(__name__)
+
+GetResponse = Callable[[HttpRequest], HttpResponse]
+USABLE_ID = re.compile(r"[A-Za-z0-9._-]{8,64}\Z")
+
+
+class RequestIdMiddleware:
+    """Take the caller's X-Request-ID if it is harmless, else make one; return it and log with it."""
+
+    def __init__(self, get_response: GetResponse) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        given = request.headers.get("X-Request-ID", "")
+        token = logs.request_id.set(given if USABLE_ID.match(given) else uuid.uuid4().hex)
+        try:
+            response = self.get_response(request)
+            response["X-Request-ID"] = logs.request_id.get()
+            return response
+        finally:
+            logs.request_id.reset(token)
+
+
+class ErrorMiddleware:
+    """Answer a KnowSphereError raised by a view: JSON where JSON is wanted, else a page."""
+
+    def __init__(self, get_response: GetResponse) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        return self.get_response(request)
+
+    def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
+        """Translate our own errors and Http404; leave all others to Django, which logs them."""
+        if isinstance(exception, Http404):
+            exception = NotFound()
+        if not isinstance(exception, KnowSphereError):
+            return None
+        if exception.status >= 500:
+            logger.error("%s %s: %s", request.method, exception.code, exception.details)
+        return error_response(request, exception)
+
+
+def error_response(request: HttpRequest, error: KnowSphereError) -> HttpResponse:
+    """Return an error in the shape that the request can use."""
+    if request.path.startswith("/api/") or "application/json" in request.headers.get("Accept", ""):
+        return JsonResponse(error.as_dict(), status=error.status)
+    return render(request, "error.html", {"error": error}, status=error.status)

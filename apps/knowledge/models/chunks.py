@@ -1,0 +1,89 @@
+"""Chunks and what makes them findable: vectors and postings.
+
+All three are written by COPY in the transaction that makes a document's new generation live, which
+also deletes the old generation's rows: nobody ever sees half a document, nor two.
+"""
+
+import uuid
+from typing import ClassVar
+
+from django.db import models
+from pgvector.django import VectorField
+
+from apps.knowledge.models.documents import Document
+from apps.knowledge.models.knowledge_bases import KnowledgeBase
+from apps.knowledge.querysets import ChunkQuerySet
+
+
+class Chunk(models.Model):
+    """A piece of a document's Markdown.
+
+    ``level`` 0 is a parent passage (what is read and cited), 1 a child (what is embedded and hit).
+    ``start`` and ``end`` are character offsets in the Markdown of the document's generation, so
+    ``markdown[start:end] == text``.
+    """
+
+    PARENT, CHILD = 0, 1
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    knowledge_base = models.ForeignKey(KnowledgeBase, on_delete=models.CASCADE, related_name="+")
+    document = models.ForeignKey(Document, on_delete=models.CASCADE, related_name="chunks")
+    generation = models.PositiveIntegerField()
+    level = models.PositiveSmallIntegerField()
+    ordinal = models.PositiveIntegerField()  # within document and level, from 0
+    parent = models.ForeignKey("self", on_delete=models.CASCADE, null=True, blank=True, related_name="children")
+    text = models.TextField()
+    heading = models.TextField(blank=True)  # path of headings, " > " between them
+    page = models.PositiveIntegerField(null=True, blank=True)  # where it begins, from 1
+    page_end = models.PositiveIntegerField(null=True, blank=True)
+    start = models.PositiveIntegerField()
+    end = models.PositiveIntegerField()
+
+    objects = ChunkQuerySet.as_manager()
+
+    class Meta:
+        default_permissions = ()
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["document", "generation", "level", "ordinal"], name="one_chunk_a_place"),
+        ]
+        indexes: ClassVar = [models.Index(fields=["parent"], name="chunk_children")]
+
+    def __str__(self) -> str:
+        return f"chunk {self.pk}"
+
+
+class ChunkVector(models.Model):
+    """The embedding of one chunk, in a narrow table of its own. ``embedding`` has no fixed dimension."""
+
+    chunk = models.OneToOneField(Chunk, on_delete=models.CASCADE, primary_key=True, related_name="vector")
+    # No constraints in the database on what repeats the chunk's own: COPY would check each per row.
+    knowledge_base = models.ForeignKey(KnowledgeBase, on_delete=models.CASCADE, db_constraint=False, related_name="+")
+    document = models.ForeignKey(Document, on_delete=models.CASCADE, db_constraint=False, related_name="+")
+    embedding = VectorField()
+
+    class Meta:
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return f"vector {self.pk}"
+
+
+class Posting(models.Model):
+    """One term of one chunk, for BM25. ``weight`` is the term's part without idf.
+
+    Plain ids rather than keys: nothing checks or cascades here, the services that write and erase
+    chunks write and erase postings in the same transaction.
+    """
+
+    pk = models.CompositePrimaryKey("knowledge_base_id", "term", "chunk_id")
+    knowledge_base_id = models.UUIDField()
+    term = models.TextField()
+    chunk_id = models.UUIDField()
+    document_id = models.UUIDField(db_index=True)
+    weight = models.FloatField()
+
+    class Meta:
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return f"posting of {self.chunk_id}"

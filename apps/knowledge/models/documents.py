@@ -1,0 +1,133 @@
+"""A document and the state machine of its ingestion."""
+
+import uuid
+from collections.abc import Collection
+from datetime import timedelta
+from typing import ClassVar
+
+from django.conf import settings
+from django.db import models
+from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
+
+from apps.knowledge.models.knowledge_bases import KnowledgeBase
+from apps.knowledge.querysets import DocumentQuerySet
+from apps.workspaces.models import Workspace
+
+
+def storage_key(document: "Document", filename: str) -> str:
+    """Return where the original is stored: ids only, the name is for display."""
+    return f"documents/{document.workspace_id}/{document.pk}/original"
+
+
+class Document(models.Model):
+    """One uploaded file and how far its ingestion has come.
+
+    ``generation`` counts contents: chunks carry the generation that made them, and search only ever
+    finds the rows of the newest one that was committed, whatever the status says meanwhile.
+    ``attempt`` counts claims; an error belongs to the attempt that had it.
+    """
+
+    class Status(models.TextChoices):
+        """How far the document is."""
+
+        UPLOADED = "uploaded", _("Uploaded")
+        PARSING = "parsing", _("Reading")
+        PARSED = "parsed", _("Read, waiting to index")
+        INDEXING = "indexing", _("Indexing")
+        INDEXED = "indexed", _("Indexed")
+        ERROR_PARSING = "error_parsing", _("Not readable")
+        ERROR_INDEXING = "error_indexing", _("Not indexed")
+
+    PARSE_FROM = (Status.UPLOADED, Status.ERROR_PARSING)
+    INDEX_FROM = (Status.PARSED, Status.ERROR_INDEXING, Status.INDEXED)
+    FINAL = (Status.INDEXED, Status.ERROR_PARSING, Status.ERROR_INDEXING)
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="+")
+    knowledge_base = models.ForeignKey(KnowledgeBase, on_delete=models.CASCADE, related_name="documents")
+    name = models.CharField(max_length=255)
+    content_type = models.CharField(max_length=100, blank=True)
+    size_bytes = models.PositiveBigIntegerField()
+    sha256 = models.CharField(max_length=64)
+    file = models.FileField(upload_to=storage_key, max_length=255)
+    markdown_key = models.CharField(max_length=255, blank=True)
+    status = models.CharField(max_length=20, choices=Status.choices, default=Status.UPLOADED)
+    error_code = models.CharField(max_length=60, blank=True)
+    error_details = models.JSONField(default=dict, blank=True)
+    attempt = models.PositiveIntegerField(default=0)
+    lease_until = models.DateTimeField(null=True, blank=True)
+    stage = models.CharField(max_length=30, blank=True)
+    progress = models.FloatField(default=0.0)  # share of the stage that is done, 0 to 1
+    cancel_requested = models.BooleanField(default=False)
+    generation = models.PositiveIntegerField(default=0)  # of the chunks that search finds; 0: none yet
+    chunk_count = models.PositiveIntegerField(default=0)
+    failed_chunks = models.PositiveIntegerField(default=0)
+    page_count = models.PositiveIntegerField(null=True, blank=True)
+    metadata = models.JSONField(default=dict, blank=True)
+    uploaded_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+    changed_at = models.DateTimeField(auto_now=True)
+    indexed_at = models.DateTimeField(null=True, blank=True)
+    deleted_at = models.DateTimeField(null=True, blank=True)
+
+    objects = DocumentQuerySet.as_manager()
+
+    class Meta:
+        verbose_name = _("document")
+        verbose_name_plural = _("documents")
+        default_permissions = ()
+        constraints: ClassVar = [
+            models.UniqueConstraint(
+                fields=["knowledge_base", "sha256"],
+                condition=models.Q(deleted_at__isnull=True),
+                name="one_document_a_content",
+            ),
+        ]
+        indexes: ClassVar = [
+            models.Index(fields=["knowledge_base", "-created_at"], name="document_newest"),
+            models.Index(fields=["lease_until"], condition=models.Q(lease_until__isnull=False), name="document_leased"),
+        ]
+
+    def __str__(self) -> str:
+        return f"document {self.pk}"
+
+    def claim(self, busy: Status, *, among: Collection[Status], lease: timedelta) -> bool:
+        """Take this document for one step of ingestion. True for one worker at a time.
+
+        The WHERE clause is the lock: no row lock outlives the statement, so nothing is held while a
+        300-page PDF is parsed, and a crashed worker's lease simply runs out.
+        """
+        now = timezone.now()
+        free = models.Q(status__in=among)
+        abandoned = models.Q(status=busy, lease_until__lt=now)
+        won = Document.objects.filter(free | abandoned, pk=self.pk, deleted_at__isnull=True).update(
+            status=busy,
+            lease_until=now + lease,
+            attempt=models.F("attempt") + 1,
+            error_code="",
+            error_details={},
+            progress=0.0,
+            changed_at=now,
+        )
+        if won:
+            self.refresh_from_db()
+        return bool(won)
+
+    def settle(self, status: Status, error_code: str = "", error_details: dict[str, object] | None = None) -> bool:
+        """Record how the step ended. False if the lease ran out and another worker has it now."""
+        mine = Document.objects.filter(pk=self.pk, attempt=self.attempt)
+        won = mine.update(
+            status=status,
+            error_code=error_code,
+            error_details=error_details or {},
+            lease_until=None,
+            stage="",
+            progress=0.0,
+            changed_at=timezone.now(),
+        )
+        if won:
+            self.refresh_from_db()
+        return bool(won)

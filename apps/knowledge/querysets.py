@@ -1,0 +1,83 @@
+"""Reads of knowledge: who may see which base, and through it which document and chunk."""
+
+from typing import TYPE_CHECKING, Self
+
+from django.contrib.auth.models import AnonymousUser
+from django.db import models
+from django.db.models import Exists, OuterRef, Q
+
+from apps.workspaces.models import Membership, Role, User
+
+if TYPE_CHECKING:
+    from apps.knowledge.models import Chunk, Document, KnowledgeBase
+
+READ_GRANTS = ("read_knowledgebase", "manage_knowledgebase")
+MANAGE_GRANTS = ("manage_knowledgebase",)
+
+
+class KnowledgeBaseQuerySet(models.QuerySet["KnowledgeBase"]):
+    """Reads of knowledge bases."""
+
+    def visible_to(self, user: User | AnonymousUser) -> Self:
+        """Keep bases that ``user`` may read.
+
+        Members of the workspace read its open bases; owners, admins and holders of a grant also its
+        restricted ones. A grant counts only while its holder is in the workspace. Staff get no
+        shortcut. Subqueries rather than joins, so a base with three grants is still one row.
+        """
+        if not user.is_authenticated:
+            return self.none()
+        member = Exists(_memberships(user))
+        manager = Exists(_memberships(user).filter(role__in=[Role.OWNER, Role.ADMIN]))
+        granted = Exists(self._grants(user, READ_GRANTS))
+        return self.filter(member, Q(restricted=False) | manager | granted, deleted_at__isnull=True)
+
+    def editable_by(self, user: User | AnonymousUser) -> Self:
+        """Keep bases that ``user`` may manage: upload, configure, delete, share."""
+        if not user.is_authenticated:
+            return self.none()
+        manager = Exists(_memberships(user).filter(role__in=[Role.OWNER, Role.ADMIN]))
+        member = Exists(_memberships(user))
+        granted = Exists(self._grants(user, MANAGE_GRANTS))
+        return self.filter(Q(manager) | (Q(member) & Q(granted)), deleted_at__isnull=True)
+
+    @staticmethod
+    def _grants(user: User, codenames: tuple[str, ...]) -> models.QuerySet[models.Model]:
+        from apps.knowledge.models import KnowledgeBaseUserPermission
+
+        grants: models.QuerySet[models.Model] = KnowledgeBaseUserPermission.objects.filter(
+            content_object=OuterRef("pk"), user_id=user.pk, permission__codename__in=codenames
+        )
+        return grants
+
+
+class DocumentQuerySet(models.QuerySet["Document"]):
+    """Reads of documents."""
+
+    def visible_to(self, user: User | AnonymousUser) -> Self:
+        """Keep documents of the bases that ``user`` may read."""
+        from apps.knowledge.models import KnowledgeBase
+
+        bases = KnowledgeBase.objects.visible_to(user)
+        return self.filter(knowledge_base__in=bases, deleted_at__isnull=True)
+
+    def editable_by(self, user: User | AnonymousUser) -> Self:
+        """Keep documents of the bases that ``user`` may manage."""
+        from apps.knowledge.models import KnowledgeBase
+
+        bases = KnowledgeBase.objects.editable_by(user)
+        return self.filter(knowledge_base__in=bases, deleted_at__isnull=True)
+
+
+class ChunkQuerySet(models.QuerySet["Chunk"]):
+    """Reads of chunks."""
+
+    def visible_to(self, user: User | AnonymousUser) -> Self:
+        """Keep chunks of the documents that ``user`` may read."""
+        from apps.knowledge.models import Document
+
+        return self.filter(document__in=Document.objects.visible_to(user))
+
+
+def _memberships(user: User) -> models.QuerySet[Membership]:
+    return Membership.objects.filter(workspace=OuterRef("workspace"), user_id=user.pk, user__is_active=True)

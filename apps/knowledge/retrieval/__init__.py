@@ -1,0 +1,1 @@
+"""Search: the one path from a question to passages (see ``search.py``)."""

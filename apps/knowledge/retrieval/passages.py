@@ -1,0 +1,53 @@
+"""What a search returns: plain values that cross into the graph, the pages and the API."""
+
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A passage that was hit, with the parent text to read and the reasons it was found.
+
+    ``ranks`` holds the place in each leg ("vector", "lexical", "trigram"), from 1, absent where the leg did
+    not find it. ``score`` orders one result list and means nothing outside it.
+    """
+
+    chunk_id: UUID  # the parent passage
+    document_id: UUID
+    knowledge_base_id: UUID
+    document: str  # the document's name
+    text: str
+    heading: str
+    page: int | None
+    page_end: int | None
+    start: int  # character offsets in the document's Markdown
+    end: int
+    score: float
+    ranks: dict[str, int] = field(default_factory=dict)
+    rerank_score: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One stage of a search: how long it took and how many candidates entered and left it."""
+
+    name: str
+    ms: float
+    entered: int
+    left: int
+    detail: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    """Passages, best first, and how they were found.
+
+    ``degraded`` names the legs that failed while others answered. ``empty_reason`` says why there is
+    nothing: "no_base", "nothing_indexed", "no_match".
+    """
+
+    passages: tuple[Passage, ...]
+    stages: tuple[Stage, ...] = ()
+    degraded: tuple[str, ...] = ()
+    empty_reason: str = ""

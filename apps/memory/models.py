@@ -1,0 +1,40 @@
+"""What a person asked to be remembered, across conversations."""
+
+import uuid
+from typing import ClassVar
+
+from django.conf import settings
+from django.db import models
+from django.utils.translation import gettext_lazy as _
+
+from apps.memory.querysets import MemoryItemQuerySet
+from apps.workspaces.models import Workspace
+
+
+class MemoryItem(models.Model):
+    """One explicit "remember" statement of one person in one workspace."""
+
+    class Kind(models.TextChoices):
+        """What the statement is about."""
+
+        PROFILE = "profile", _("About you")
+        INTEREST = "interest", _("Interest")
+        FACT = "fact", _("Fact")
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="+")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="memory_items")
+    kind = models.CharField(max_length=10, choices=Kind.choices)
+    text = models.CharField(max_length=1000)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = MemoryItemQuerySet.as_manager()
+
+    class Meta:
+        verbose_name = _("memory item")
+        verbose_name_plural = _("memory items")
+        default_permissions = ()
+        indexes: ClassVar = [models.Index(fields=["user", "workspace", "-created_at"], name="memory_newest")]
+
+    def __str__(self) -> str:
+        return f"memory item {self.pk}"

@@ -1,0 +1,21 @@
+"""Reads of memory."""
+
+from typing import TYPE_CHECKING, Self
+
+from django.contrib.auth.models import AnonymousUser
+from django.db import models
+
+from apps.workspaces.models import User, Workspace
+
+if TYPE_CHECKING:
+    from apps.memory.models import MemoryItem
+
+
+class MemoryItemQuerySet(models.QuerySet["MemoryItem"]):
+    """Reads of memory items: everybody sees and edits only their own."""
+
+    def visible_to(self, user: User | AnonymousUser) -> Self:
+        """Keep the user's own items in workspaces that they still belong to."""
+        return self.filter(user_id=user.pk, workspace__in=Workspace.objects.visible_to(user))
+
+    editable_by = visible_to

@@ -1,0 +1,118 @@
+"""The environment variables that configure KnowSphere, read once and checked.
+
+Every secret can also come from a file: ``NAME_FILE`` holds a path (Docker and Kubernetes secrets).
+A value that cannot be right stops the start with a sentence that names the variable.
+"""
+
+import base64
+import binascii
+import os
+import secrets
+import tempfile
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from django.core.exceptions import ImproperlyConfigured
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+
+
+def text(name: str, default: str = "") -> str:
+    """Return a variable, or the contents of the file that ``NAME_FILE`` names, without its line end."""
+    path = os.environ.get(f"{name}_FILE", "")
+    if path:
+        try:
+            return Path(path).read_text(encoding="utf-8").strip()
+        except OSError as error:
+            raise ImproperlyConfigured(f"{name}_FILE: cannot read {path}: {error}") from error
+    return os.environ.get(name, "").strip() or default
+
+
+def choice(name: str, allowed: tuple[str, ...], default: str) -> str:
+    """Return one of the allowed words."""
+    value = text(name, default)
+    if value not in allowed:
+        raise ImproperlyConfigured(f"{name} must be one of {', '.join(allowed)}, not {value!r}")
+    return value
+
+
+def flag(name: str) -> bool:
+    """Return True for 1/true/yes/on, False for 0/false/no/off or nothing."""
+    value = text(name).lower()
+    if value in {"1", "true", "yes", "on"}:
+        return True
+    if value in {"", "0", "false", "no", "off"}:
+        return False
+    raise ImproperlyConfigured(f"{name} must be 1 or 0, not {value!r}")
+
+
+def whole(name: str, default: int, *, least: int = 0, most: int = 2**31) -> int:
+    """Return a whole number within bounds."""
+    value = text(name, str(default))
+    try:
+        number = int(value)
+    except ValueError as error:
+        raise ImproperlyConfigured(f"{name} must be a whole number, not {value!r}") from error
+    if not least <= number <= most:
+        raise ImproperlyConfigured(f"{name} must lie between {least} and {most}, not {number}")
+    return number
+
+
+def words(name: str) -> list[str]:
+    """Return a comma list, without empty entries."""
+    return [word for part in text(name).split(",") if (word := part.strip())]
+
+
+def url(name: str, default: str = "", *, schemes: tuple[str, ...] = ("http", "https")) -> str:
+    """Return an address without a trailing slash, or nothing."""
+    value = text(name, default).rstrip("/")
+    if value and (urlsplit(value).scheme not in schemes or not urlsplit(value).netloc):
+        raise ImproperlyConfigured(f"{name} must be an address that begins with {schemes[0]}://")
+    return value
+
+
+def home() -> Path:
+    """Return the folder that holds all state: KNOWSPHERE_HOME, else ``var/`` in the checkout."""
+    return Path(os.environ.get("KNOWSPHERE_HOME") or CHECKOUT / "var").resolve()
+
+
+def secret_key(*, required: bool) -> str:
+    """Return SECRET_KEY; in development make one once and keep it in the state folder."""
+    value = text("SECRET_KEY")
+    if value and len(value) < 32:
+        raise ImproperlyConfigured("SECRET_KEY must have at least 32 characters")
+    return value or _development_secret("SECRET_KEY", required=required)
+
+
+def master_keys(*, required: bool) -> list[str]:
+    """Return MASTER_KEY, then those of MASTER_KEY_FALLBACKS: base64 of 32 bytes each.
+
+    The first encrypts; the others can still decrypt while keys are rotated.
+    """
+    first = text("MASTER_KEY") or _development_secret("MASTER_KEY", required=required)
+    keys = [first, *words("MASTER_KEY_FALLBACKS")]
+    for key in keys:
+        try:
+            size = len(base64.b64decode(key, validate=True))
+        except binascii.Error:
+            size = 0
+        if size != 32:
+            raise ImproperlyConfigured("MASTER_KEY must be base64 of exactly 32 bytes")
+    return keys
+
+
+def _development_secret(name: str, *, required: bool) -> str:
+    if required:
+        raise ImproperlyConfigured(f"{name} (or {name}_FILE) must be set in production")
+    path = home() / "secrets" / name.lower()
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        handle, draft = tempfile.mkstemp(dir=path.parent)  # readable by us alone
+        with os.fdopen(handle, "w") as new:
+            new.write(base64.b64encode(secrets.token_bytes(32)).decode())
+        try:
+            os.link(draft, path)  # whole or not at all, and the first of two processes wins
+        except FileExistsError:
+            pass
+        Path(draft).unlink()
+    return path.read_text().strip()

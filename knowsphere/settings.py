@@ -1,0 +1,245 @@
+"""Django's settings, from the environment (docs/environment.md). Safe by default."""
+
+import django_stubs_ext
+import environ
+from csp.constants import NONCE, NONE, SELF
+from django.core.exceptions import ImproperlyConfigured
+from django.utils.translation import gettext_lazy as _
+
+from knowsphere import environment, postgres
+
+django_stubs_ext.monkeypatch()
+
+BASE_DIR = environment.CHECKOUT
+HOME = environment.home()
+ENVIRONMENT = environment.choice("ENVIRONMENT", ("local", "production"), "local")
+PRODUCTION = ENVIRONMENT == "production"
+DEBUG = False  # error pages are ours in every environment; tests and logs show tracebacks
+
+SECRET_KEY = environment.secret_key(required=PRODUCTION)
+MASTER_KEYS = environment.master_keys(required=PRODUCTION)
+SITE_URL = environment.url("SITE_URL", f"http://127.0.0.1:{environment.text('PORT', '8000')}")
+ALLOWED_HOSTS = environment.words("ALLOWED_HOSTS") or ["127.0.0.1", "localhost", "[::1]"]
+CSRF_TRUSTED_ORIGINS = environment.words("CSRF_TRUSTED_ORIGINS")
+if PRODUCTION:
+    for name in ("ALLOWED_HOSTS", "SITE_URL"):
+        if not environment.text(name):
+            raise ImproperlyConfigured(f"{name} must be set in production")
+
+# Apps, from the ground up. Never list "apps" itself: apps.models is an app of its own.
+INSTALLED_APPS = [
+    "apps.common",
+    "apps.workspaces",
+    "apps.models",
+    "apps.knowledge",
+    "apps.memory",
+    "apps.agents",
+    "apps.conversations",
+    "apps.evals",
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.postgres",
+    "django.contrib.humanize",
+    "whitenoise.runserver_nostatic",
+    "django.contrib.staticfiles",
+    "allauth",
+    "allauth.account",
+    "axes",
+    "channels",
+    "csp",
+    "django_htmx",
+    "django_q",
+    "guardian",
+]
+
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "csp.middleware.CSPMiddleware",
+    "apps.common.middleware.RequestIdMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.locale.LocaleMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+    "allauth.account.middleware.AccountMiddleware",
+    "apps.common.middleware.ErrorMiddleware",
+    "axes.middleware.AxesMiddleware",
+]
+
+ROOT_URLCONF = "knowsphere.urls"
+ASGI_APPLICATION = "knowsphere.asgi.application"
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+                "django.template.context_processors.i18n",
+            ],
+        },
+    }
+]
+
+# Database. A pool only in the web process: a worker forks, and a pool does not survive a fork.
+DATABASES = {"default": environ.Env.db_url_config(environment.text("DATABASE_URL") or postgres.database_url())}
+DATABASES["default"].update(CONN_MAX_AGE=0, CONN_HEALTH_CHECKS=False)
+DATABASES["default"].setdefault("OPTIONS", {})
+if environment.text("KNOWSPHERE_PROCESS") == "web":
+    DATABASES["default"]["OPTIONS"]["pool"] = {"min_size": 2, "max_size": 16, "timeout": 10}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+REDIS_URL = environment.url("REDIS_URL", schemes=("redis", "rediss"))
+if REDIS_URL:
+    CACHES = {"default": {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": REDIS_URL}}
+    CHANNEL_LAYERS = {"default": {"BACKEND": "channels_redis.core.RedisChannelLayer", "CONFIG": {"hosts": [REDIS_URL]}}}
+else:
+    CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
+    CHANNEL_LAYERS = {"default": {"BACKEND": "channels.layers.InMemoryChannelLayer"}}
+
+# People
+AUTH_USER_MODEL = "workspaces.User"
+AUTHENTICATION_BACKENDS = [
+    "axes.backends.AxesStandaloneBackend",
+    "allauth.account.auth_backends.AuthenticationBackend",
+    "guardian.backends.ObjectPermissionBackend",
+]
+ANONYMOUS_USER_NAME = None  # guardian: nobody is nobody, no row stands for them
+GUARDIAN_RAISE_403 = False
+SIGNUP = environment.choice("SIGNUP", ("open", "invited", "closed"), "open")
+ACCOUNT_ADAPTER = "apps.workspaces.accounts.AccountAdapter"
+ACCOUNT_USER_MODEL_USERNAME_FIELD = None
+ACCOUNT_LOGIN_METHODS = {"email"}
+ACCOUNT_SIGNUP_FIELDS = ["email*", "password1*"]
+ACCOUNT_EMAIL_VERIFICATION = "none"
+ACCOUNT_PREVENT_ENUMERATION = True
+ACCOUNT_SESSION_REMEMBER = True
+LOGIN_URL = "account_login"
+LOGIN_REDIRECT_URL = "/"
+ACCOUNT_LOGOUT_REDIRECT_URL = "account_login"
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+]
+AXES_FAILURE_LIMIT = 10
+AXES_COOLOFF_TIME = 0.25  # hours
+AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
+AXES_USERNAME_FORM_FIELD = "login"
+AXES_RESET_ON_SUCCESS = True
+EMAIL_CONFIG = environ.Env.email_url_config(environment.text("EMAIL_URL") or "consolemail://")
+vars().update(EMAIL_CONFIG)
+DEFAULT_FROM_EMAIL = environment.text("DEFAULT_FROM_EMAIL", "KnowSphere <knowsphere@localhost>")
+
+# Browser
+SECURE_COOKIES = SITE_URL.startswith("https://")
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_COOKIES
+SESSION_COOKIE_HTTPONLY = CSRF_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
+SESSION_COOKIE_NAME = "ks_session"
+CSRF_COOKIE_NAME = "ks_csrf"
+LANGUAGE_COOKIE_NAME = "ks_language"
+SECURE_CONTENT_TYPE_NOSNIFF = True
+SECURE_REFERRER_POLICY = "same-origin"
+SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+if PRODUCTION:
+    SECURE_HSTS_SECONDS = 365 * 24 * 3600
+    SECURE_HSTS_INCLUDE_SUBDOMAINS = True
+    SECURE_HSTS_PRELOAD = True
+    SECURE_SSL_REDIRECT = SECURE_COOKIES
+    SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+    SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$"]
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": [NONE],
+        "script-src": [SELF, NONCE],
+        "style-src": [SELF],
+        "img-src": [SELF, "data:"],
+        "font-src": [SELF],
+        "connect-src": [SELF],
+        "form-action": [SELF],
+        "frame-src": [SELF],
+        "frame-ancestors": [NONE],
+        "base-uri": [NONE],
+        "object-src": [NONE],
+        "manifest-src": [SELF],
+    }
+}
+
+# Languages and time
+LANGUAGES = [("en", _("English")), ("zh-hans", _("Simplified Chinese"))]
+LANGUAGE_CODE = environment.choice("DEFAULT_LANGUAGE", ("en", "zh-hans"), "en")
+LOCALE_PATHS = [BASE_DIR / "locale"]
+USE_I18N = USE_TZ = True
+TIME_ZONE = "UTC"
+
+# Files
+STATIC_URL = "static/"
+STATIC_ROOT = BASE_DIR / "staticfiles"
+STATICFILES_DIRS = [BASE_DIR / "static"]
+WHITENOISE_USE_FINDERS = not PRODUCTION
+WHITENOISE_AUTOREFRESH = False
+MEDIA_ROOT = environment.text("STORAGE_URL").removeprefix("file://") or str(HOME / "files")
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage", "OPTIONS": {"location": MEDIA_ROOT}},
+    "staticfiles": {
+        "BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"
+        if PRODUCTION
+        else "django.contrib.staticfiles.storage.StaticFilesStorage"
+    },
+}
+FILE_UPLOAD_PERMISSIONS = 0o600
+FILE_UPLOAD_DIRECTORY_PERMISSIONS = 0o700
+FILE_UPLOAD_HANDLERS = ["django.core.files.uploadhandler.TemporaryFileUploadHandler"]
+MAX_UPLOAD_BYTES = environment.whole("MAX_UPLOAD_MB", 200, least=1) * 1024 * 1024
+DATA_UPLOAD_MAX_NUMBER_FILES = 1000
+
+# Background work. At least once, so every task claims its row first; retry > timeout > longest step.
+Q_CLUSTER = {
+    "name": "knowsphere",
+    "orm": "default",
+    "workers": environment.whole("WORKERS", 2, least=1, most=64),
+    "timeout": 3600,
+    "retry": 3900,
+    "max_attempts": 5,
+    "ack_failures": True,
+    "catch_up": False,
+    "poll": 0.3,
+    "queue_limit": 8,
+    "bulk": 1,
+    "label": "Background work",
+    "save_limit": 1000,
+    "recycle": 200,
+}
+
+# Models of the environment (docs/models.md)
+OUTBOUND_ALLOW = environment.words("OUTBOUND_ALLOW")
+CHAT_MODEL = environment.text("CHAT_MODEL")
+FAST_MODEL = environment.text("FAST_MODEL")
+OPENAI_BASE_URL = environment.url("OPENAI_BASE_URL", "https://api.openai.com/v1")
+OPENAI_API_KEY = environment.text("OPENAI_API_KEY")
+EMBEDDING_MODEL = environment.text("EMBEDDING_MODEL")
+EMBEDDING_BASE_URL = environment.url("EMBEDDING_BASE_URL") or OPENAI_BASE_URL
+EMBEDDING_API_KEY = environment.text("EMBEDDING_API_KEY") or OPENAI_API_KEY
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "filters": {"request_id": {"()": "apps.common.logs.RequestIdFilter"}},
+    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s [%(request_id)s] %(message)s"}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["request_id"]}},
+    "root": {"handlers": ["stderr"], "level": environment.text("LOG_LEVEL", "WARNING")},
+    "loggers": {"apps": {"level": environment.text("LOG_LEVEL", "INFO")}},
+}
+SILENCED_SYSTEM_CHECKS: list[str] = []

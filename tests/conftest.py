@@ -1,0 +1,76 @@
+"""What every test starts from: a real PostgreSQL, and four people.
+
+ann owns the workspace "acme", bea views it, mal owns another tenant, "nobody" is signed out.
+"""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from knowsphere import postgres
+
+os.environ.setdefault("KNOWSPHERE_HOME", str(Path(__file__).resolve().parent.parent / "var" / "test"))
+postgres.hold()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _files(tmp_path_factory):
+    """Keep files that tests store out of the state folder."""
+    from django.core.files.storage import default_storage
+
+    default_storage.location = str(tmp_path_factory.mktemp("files"))
+
+
+@pytest.fixture
+def data_folder():
+    """The folder of public test data; tests that need it are skipped without."""
+    folder = os.environ.get("KNOWSPHERE_TEST_DATA", "")
+    if not folder:
+        pytest.skip("KNOWSPHERE_TEST_DATA is not set")
+    return Path(folder)
+
+
+def person(email):
+    from apps.workspaces.models import User
+
+    return User.objects.create_user(email, "correct horse battery")
+
+
+@pytest.fixture
+def ann(db):
+    return person("ann@example.com")
+
+
+@pytest.fixture
+def bea(acme):
+    from apps.workspaces.models import Role
+    from apps.workspaces.services import set_membership
+
+    user = person("bea@example.com")
+    set_membership(workspace=acme, user=user, role=Role.VIEWER)
+    return user
+
+
+@pytest.fixture
+def mal(db):
+    from apps.workspaces.services import create_workspace
+
+    user = person("mal@example.com")
+    create_workspace(name="Mallory", owner=user)
+    return user
+
+
+@pytest.fixture
+def acme(ann):
+    from apps.workspaces.services import create_workspace
+
+    return create_workspace(name="Acme", owner=ann)
+
+
+@pytest.fixture
+def handbook(acme, ann):
+    """An open, empty knowledge base of acme."""
+    from apps.knowledge.models import KnowledgeBase
+
+    return KnowledgeBase.objects.create(workspace=acme, name="Handbook", created_by=ann)
