@@ -28,7 +28,7 @@ check: .venv/.installed-dev  ## everything CI runs
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/djlint templates --check --lint --quiet
+	$(BIN)/djlint templates --lint --quiet
 	$(BIN)/python manage.py makemigrations --check --dry-run
 	$(BIN)/python -m pytest -n auto --dist loadgroup --cov --cov-report=term:skip-covered
 
@@ -38,7 +38,6 @@ bench: .venv/.installed-dev  ## measured ratios against floors and peers of the 
 format: .venv/.installed-dev
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
-	$(BIN)/djlint templates --reformat --quiet
 
 messages: .venv/.installed-dev  ## collect and compile translations (needs gettext)
 	$(BIN)/python manage.py makemessages --all --no-location --no-wrap --ignore .venv --ignore var

@@ -1,0 +1,94 @@
+"""The border between a conversation and the graph: what a turn is given, and what it gives back.
+
+``runner.run_turn(request, events=..., stop=...)`` takes a TurnRequest and returns a TurnOutcome;
+everything in between goes through the EventSink, in the types and shapes that the socket sends.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
+from uuid import UUID
+
+from apps.models.chat import Wire
+
+
+@runtime_checkable
+class EventSink(Protocol):
+    """Where a turn's events go. Calls are cheap, never block, and keep their order."""
+
+    def emit(self, type: str, data: dict[str, Any]) -> None:  # noqa: A002 (the socket's word)
+        """Send one event; ``data`` is JSON and has what the socket's table lists for the type."""
+
+    def token(self, text: str) -> None:
+        """Send more of the answer; all texts joined are the stored answer, byte for byte."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskOptions:
+    """What the ask frame chose for this turn. Empty ``knowledge_bases``: all that the agent may use."""
+
+    knowledge_bases: tuple[UUID, ...] = ()
+    web: bool = False
+    graph: bool = False
+    language: str | None = None  # "en", "zh-hans"; None: the question's own
+
+
+@dataclass(frozen=True, slots=True)
+class TurnRequest:
+    """One question, by whom, to which agent. ``history`` rebuilds earlier turns from rows.
+
+    It is called only where the checkpoint is lost, and returns wire messages (user and assistant),
+    oldest first, without this turn's question.
+    """
+
+    turn_id: UUID
+    conversation_id: UUID
+    workspace_id: UUID
+    user_id: UUID
+    agent_id: UUID | None  # None: the workspace's default
+    question: str
+    options: AskOptions
+    history: Callable[[], Awaitable[list[Wire]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What ``[[cN]]`` stands for in this turn. ``text`` is the passage exactly as it was read."""
+
+    n: int
+    kind: str  # "chunk" or "web"
+    document: str
+    text: str
+    document_id: UUID | None = None
+    chunk_id: UUID | None = None
+    page: int | None = None
+    heading: str = ""
+    url: str = ""
+    start: int | None = None
+    end: int | None = None
+
+    def as_event(self) -> dict[str, Any]:
+        """Return the shape of the socket's ``sources`` list."""
+        return {
+            "n": self.n,
+            "kind": self.kind,
+            "document_id": str(self.document_id) if self.document_id else None,
+            "chunk_id": str(self.chunk_id) if self.chunk_id else None,
+            "document": self.document,
+            "page": self.page,
+            "heading": self.heading,
+            "url": self.url,
+            "snippet": self.text[:300],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class TurnOutcome:
+    """How a turn ended. ``text`` is what was sent as tokens; ``sources`` are all that were numbered."""
+
+    status: str  # "succeeded", "stopped", "failed"
+    text: str
+    sources: tuple[Source, ...] = ()
+    usage: dict[str, Any] = field(default_factory=dict)
+    error: dict[str, Any] | None = None  # KnowSphereError.as_dict()
+    model: str = ""

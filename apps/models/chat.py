@@ -1,0 +1,93 @@
+"""What goes to a model and what comes back: plain values, the same for every vendor."""
+
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from apps.common.fields import Secret
+
+Wire = dict[str, Any]  # one message, tool or tool call as the OpenAI chat interface writes it
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedModel:
+    """A model that has been chosen for a call. ``provider`` is "builtin" or "openai_compatible".
+
+    ``dimensions`` is 0 where it is not known before the first call. Limits are in tokens.
+    """
+
+    kind: str
+    provider: str
+    name: str
+    base_url: str = ""
+    key: Secret | None = None
+    id: UUID | None = None
+    context_window: int = 32_768
+    max_output: int = 4_096
+    dimensions: int = 0
+    max_input: int = 512
+    max_batch: int = 64
+    capabilities: frozenset[str] = frozenset()  # "tools", "logprobs", "json_schema", "stream_usage"
+
+    @property
+    def reference(self) -> str:
+        """A stable name to store beside vectors and turns, without secrets."""
+        return f"{self.provider}:{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRequest:
+    """One call of a chat model. ``messages`` and ``tools`` are sent byte for byte as given."""
+
+    messages: list[Wire]
+    tools: list[Wire] = field(default_factory=list)
+    tool_choice: str | Wire | None = None
+    temperature: float | None = None
+    max_tokens: int | None = None
+    response_format: Wire | None = None
+    logprobs: int = 0  # how many alternatives of the first token are wanted
+    purpose: str = "answer"  # who asks: "answer", "understand", "title", …; for the ledger and logs
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of one call. ``estimated`` where the vendor said nothing."""
+
+    prompt: int = 0
+    completion: int = 0
+    cached: int = 0
+    estimated: bool = False
+
+    def __add__(self, other: "Usage") -> "Usage":
+        return Usage(
+            self.prompt + other.prompt,
+            self.completion + other.completion,
+            self.cached + other.cached,
+            self.estimated or other.estimated,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ChatDelta:
+    """One step of a streamed answer; most carry only ``text``.
+
+    The last one has ``finish_reason`` ("stop", "tool_calls", "length") and ``usage``; ``tool_calls``
+    holds complete calls and comes only then: half a call never leaves the gateway.
+    """
+
+    text: str = ""
+    reasoning: str = ""
+    tool_calls: list[Wire] | None = None
+    finish_reason: str = ""
+    usage: Usage | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ChatReply:
+    """A whole answer. ``top_logprobs`` maps the first token's alternatives to natural logarithms."""
+
+    text: str
+    tool_calls: list[Wire] = field(default_factory=list)
+    finish_reason: str = "stop"
+    usage: Usage = field(default_factory=Usage)
+    top_logprobs: dict[str, float] = field(default_factory=dict)
