@@ -10,6 +10,8 @@ import pytest
 
 from knowsphere import postgres
 
+pytest_plugins = ["tests.vendor.plugin"]
+
 os.environ.setdefault("KNOWSPHERE_HOME", str(Path(__file__).resolve().parent.parent / "var" / "test"))
 postgres.hold()
 
