@@ -58,7 +58,8 @@ def conninfo() -> str:
         "dbname": database["NAME"],
     }
     options = {k: v for k, v in database.get("OPTIONS", {}).items() if k not in {"pool", "isolation_level"}}
-    return make_conninfo("", **{k: v for k, v in {**options, **parts}.items() if v not in ("", None)})
+    given = {k: v for k, v in parts.items() if v not in ("", None)}  # an empty HOST must not hide the options' socket
+    return make_conninfo("", **{**options, **given})
 
 
 async def pool() -> Pool:

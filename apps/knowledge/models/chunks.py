@@ -7,8 +7,9 @@ also deletes the old generation's rows: nobody ever sees half a document, nor tw
 import uuid
 from typing import ClassVar
 
+from django.contrib.postgres.indexes import GinIndex, OpClass
 from django.db import models
-from pgvector.django import VectorField
+from pgvector.django import HalfVectorField
 
 from apps.knowledge.models.documents import Document
 from apps.knowledge.models.knowledge_bases import KnowledgeBase
@@ -46,20 +47,29 @@ class Chunk(models.Model):
         constraints: ClassVar = [
             models.UniqueConstraint(fields=["document", "generation", "level", "ordinal"], name="one_chunk_a_place"),
         ]
-        indexes: ClassVar = [models.Index(fields=["parent"], name="chunk_children")]
+        indexes: ClassVar = [
+            models.Index(fields=["parent"], name="chunk_children"),
+            GinIndex(OpClass("text", name="gin_trgm_ops"), condition=models.Q(level=0), name="passage_trigrams"),
+        ]
 
     def __str__(self) -> str:
         return f"chunk {self.pk}"
 
 
 class ChunkVector(models.Model):
-    """The embedding of one chunk, in a narrow table of its own. ``embedding`` has no fixed dimension."""
+    """The embedding of one chunk, in a narrow table of its own. ``embedding`` has no fixed dimension.
+
+    Half precision, L2-normalised: it halves what a scan reads, and ranks as single precision does.
+    ``passage_id`` is the parent passage's chunk, the chunk itself where it is the parent: siblings
+    collapse into their passage inside the scan, without a join.
+    """
 
     chunk = models.OneToOneField(Chunk, on_delete=models.CASCADE, primary_key=True, related_name="vector")
+    passage_id = models.UUIDField()
     # No constraints in the database on what repeats the chunk's own: COPY would check each per row.
     knowledge_base = models.ForeignKey(KnowledgeBase, on_delete=models.CASCADE, db_constraint=False, related_name="+")
     document = models.ForeignKey(Document, on_delete=models.CASCADE, db_constraint=False, related_name="+")
-    embedding = VectorField()
+    embedding = HalfVectorField()
 
     class Meta:
         default_permissions = ()
@@ -72,12 +82,13 @@ class Posting(models.Model):
     """One term of one chunk, for BM25. ``weight`` is the term's part without idf.
 
     Plain ids rather than keys: nothing checks or cascades here, the services that write and erase
-    chunks write and erase postings in the same transaction.
+    chunks write and erase postings in the same transaction. The primary key's index INCLUDEs
+    document and weight (migration 0002), so that a search reads nothing but that index.
     """
 
     pk = models.CompositePrimaryKey("knowledge_base_id", "term", "chunk_id")
     knowledge_base_id = models.UUIDField()
-    term = models.TextField()
+    term = models.TextField(db_collation="C")  # byte order: terms that begin with a character are one range
     chunk_id = models.UUIDField()
     document_id = models.UUIDField(db_index=True)
     weight = models.FloatField()
