@@ -1,10 +1,11 @@
 """Reads of configured models."""
 
 from typing import TYPE_CHECKING, Self
+from uuid import UUID
 
 from django.contrib.auth.models import AnonymousUser
 from django.db import models
-from django.db.models import Q
+from django.db.models import F, Q
 
 from apps.workspaces.models import User, Workspace
 
@@ -24,3 +25,12 @@ class ModelConfigQuerySet(models.QuerySet["ModelConfig"]):
     def editable_by(self, user: User | AnonymousUser) -> Self:
         """Keep models of workspaces that ``user`` owns or administers; never the operator's."""
         return self.filter(workspace__in=Workspace.objects.editable_by(user))
+
+    def usable_in(self, workspace_id: UUID | None) -> Self:
+        """Keep what work done for a workspace may call: its own models and the operator's."""
+        own = Q(workspace=workspace_id) if workspace_id else Q(pk__in=[])
+        return self.filter(own | Q(workspace__isnull=True))
+
+    def own_first(self) -> Self:
+        """Put a workspace's own models before the operator's, the oldest first."""
+        return self.order_by(F("workspace").asc(nulls_last=True), "created_at")

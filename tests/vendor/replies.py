@@ -9,10 +9,10 @@ from typing import Any
 PIECE = re.compile(r"\s*[\u3400-\u9fff\u3000-\u303f\uff00-\uffef]|\s*[^\s\u3400-\u9fff]+|\s+")
 
 
-def call(name: str, arguments: Any = None, id: str | None = None) -> dict[str, Any]:
+def call(name: str, arguments: Any = None, call_id: str = "") -> dict[str, Any]:
     """One tool call as the wire has it."""
     text = arguments if isinstance(arguments, str) else json.dumps(arguments or {}, ensure_ascii=False)
-    return {"id": id or f"call_{name}", "type": "function", "function": {"name": name, "arguments": text}}
+    return {"id": call_id or f"call_{name}", "type": "function", "function": {"name": name, "arguments": text}}
 
 
 @dataclass

@@ -160,13 +160,14 @@ class Vendor:
             if reply.done:
                 parts.append(b"data: [DONE]\n\n")
         began = time.monotonic()
-        for number, part in enumerate(parts):
+        made = reply.raw is None and reply.chunks is None  # then the first part only has the role
+        for number, part in enumerate(parts, start=-1 if made else 0):
             if number == reply.hold_after and reply.hold is not None:
                 await self._held(reply.hold)
             if number == reply.stall_after:
                 await asyncio.sleep(3600)
             if number == reply.cut_after:
-                request.transport.abort()  # type: ignore[union-attr]
+                request.transport.close()  # type: ignore[union-attr]
                 return response
             if number == reply.error_after:
                 error = reply.error if isinstance(reply.error, dict) else {"message": reply.error, "code": 500}

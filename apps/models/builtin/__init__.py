@@ -1,0 +1,1 @@
+"""Models that answer without a key and without a network."""

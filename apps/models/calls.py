@@ -1,0 +1,91 @@
+"""Calls of an OpenAI-compatible endpoint that are not streamed, through the ``openai`` package."""
+
+import logging
+import time
+from typing import Any
+
+from apps.models import connections, quirks
+from apps.models.chat import ChatReply, ChatRequest, ResolvedModel, Usage
+from apps.models.errors import (
+    ModelError,
+    ModelTimeout,
+    ModelUnavailable,
+    error_for,
+    first_line,
+    retry_after,
+    vendor_words,
+)
+from apps.models.requests import chat_body, cleaned
+from apps.models.retries import retrying
+from apps.models.tokens import estimate, estimate_prompt
+from apps.models.wire.deltas import Broken, DeltaReader, Refused
+
+logger = logging.getLogger(__name__)
+
+
+async def complete(model: ResolvedModel, request: ChatRequest) -> ChatReply:
+    """Return one whole answer. See gateway.chat for the errors."""
+    value = await retrying(lambda: post(model, "/chat/completions", chat_body(model, request, stream=False)))
+    reader = DeltaReader()
+    try:
+        said = reader.read(value)
+        rest, calls, reason = reader.end()
+    except Refused as refusal:
+        raise error_for(400, refusal, model) from None
+    except Broken as broken:
+        raise error_for(broken.status or 502, vendor_words(broken.words), model) from None
+    text = "".join(part.text for part in (said, rest) if part is not None)
+    usage = reader.usage or Usage(estimate_prompt(request.messages, request.tools), estimate(text), estimated=True)
+    return ChatReply(text, calls or [], reason, usage, _top_logprobs(value))
+
+
+async def post(model: ResolvedModel, path: str, body: dict[str, Any]) -> Any:
+    """Send one request, once more if an optional parameter was refused; return the JSON value."""
+    import httpx2
+    import openai
+
+    body = quirks.fitted(model, body)
+    began = time.monotonic()
+    while True:
+        try:
+            response = await connections.client(model).post(path, cast_to=httpx2.Response, body=cleaned(body))
+            return response.json()
+        except openai.APIStatusError as error:
+            words = _words(error)
+            if error.status_code in (400, 404, 422) and quirks.learn(model, body, words):
+                body = quirks.fitted(model, body)
+                continue
+            wait = retry_after(error.response.headers)
+            raise error_for(error.status_code, words, model, retry_after_s=wait) from None
+        except openai.APITimeoutError:
+            seconds = time.monotonic() - began
+            raise ModelTimeout(model=model.name, reason=f"no answer within {seconds:.0f} s") from None
+        except openai.APIConnectionError as error:
+            reason = first_line(error.__cause__ or error, model)
+            raise ModelUnavailable(model=model.name, reason=reason) from None
+        except ValueError:
+            raise ModelUnavailable(model=model.name, reason="the address does not answer in JSON") from None
+
+
+def _words(error: Any) -> str:
+    body = error.body
+    if isinstance(body, dict) and "error" not in body:
+        body = {"error": body}  # the package has taken the envelope off
+    if body is None or isinstance(body, str):
+        text = body or error.response.text
+        return f"HTTP {error.status_code}" if "<html" in text.lower() or not text.strip() else text
+    return vendor_words(body)
+
+
+def _top_logprobs(value: Any) -> dict[str, float]:
+    """Read the first token's alternatives; empty where the vendor gives none."""
+    try:
+        first = value["choices"][0]["logprobs"]["content"][0]
+        alternatives = {str(top["token"]): float(top["logprob"]) for top in first.get("top_logprobs") or []}
+        alternatives.setdefault(str(first["token"]), float(first["logprob"]))
+    except (KeyError, IndexError, TypeError, ValueError):
+        return {}
+    return alternatives
+
+
+__all__ = ["ModelError", "complete", "post"]

@@ -1,0 +1,36 @@
+"""What is known of a model besides its name and address: limits and capabilities."""
+
+from typing import Any, Literal
+
+from django.core.exceptions import ValidationError
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ValidationError as SchemaError
+
+Capability = Literal["tools", "logprobs", "json_schema", "stream_usage"]
+ALL: list[Capability] = ["tools", "logprobs", "json_schema", "stream_usage"]
+
+
+class Configuration(BaseModel):
+    """The JSON of ModelConfig.configuration. Limits are in tokens; 0 dimensions: measured by a call.
+
+    Capabilities are hopes at first: what an endpoint refuses is left out from then on (quirks.py).
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    context_window: int = Field(32_768, ge=1_024, le=10_000_000)
+    max_output: int = Field(4_096, ge=16, le=1_000_000)
+    dimensions: int = Field(0, ge=0, le=16_000)
+    max_input: int = Field(8_192, ge=64, le=1_000_000)
+    max_batch: int = Field(64, ge=1, le=2_048)
+    capabilities: list[Capability] = ALL
+
+
+def validate_configuration(value: Any) -> None:
+    """Refuse a configuration that is not one, naming the field. Raises ValidationError."""
+    try:
+        Configuration.model_validate(value)
+    except SchemaError as error:
+        problem = error.errors()[0]
+        place = ".".join(map(str, problem["loc"])) or "configuration"
+        raise ValidationError(f"{place}: {problem['msg']}") from None

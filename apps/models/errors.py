@@ -1,0 +1,130 @@
+"""What can go wrong with a model. All carry the vendor's first line, and never a key."""
+
+import re
+from typing import Any
+
+from django.utils.translation import gettext_lazy as _
+
+from apps.common.errors import KnowSphereError
+from apps.common.fields import MASK
+from apps.common.text import legible
+from apps.models.chat import ResolvedModel
+
+KEYS = re.compile(r"(?i)\b(?:sk|pk|rk|ak|api|key)[-_][\w\-*.]{6,}|bearer\s+\S+")
+
+
+class ModelError(KnowSphereError):
+    """A call of a model did not succeed. ``details``: model, reason (the vendor's first line)."""
+
+    code = "model_error"
+    status = 502
+
+    def __init__(self, *, model: str = "", reason: str = "", retry_after_s: float | None = None, **details: Any):
+        super().__init__(model=model, reason=reason, **details)
+        self.retry_after_s = retry_after_s
+
+
+class ModelUnavailable(ModelError):
+    """There is no such model, or its endpoint does not answer or fails inside."""
+
+    code = "model_unavailable"
+    status = 503
+    retryable = True
+    user_message = _("The model %(model)s is not available: %(reason)s. Nothing is lost; try again or choose another.")
+
+
+class ModelRefused(ModelError):
+    """The endpoint understood the call and will not do it: key, rights, name, size or content."""
+
+    code = "model_refused"
+    user_message = _("The model %(model)s refused the request: %(reason)s. Check its key, name and limits.")
+
+
+class ModelOverloaded(ModelError):
+    """The endpoint's rate or quota is used up."""
+
+    code = "model_overloaded"
+    status = 429
+    retryable = True
+    user_message = _("The model %(model)s has too much to do: %(reason)s. Wait a little and try again.")
+
+
+class ModelTimeout(ModelError):
+    """The endpoint stayed silent for longer than allowed."""
+
+    code = "model_timeout"
+    status = 504
+    retryable = True
+    user_message = _("The model %(model)s did not answer in time: %(reason)s. Try again.")
+
+
+class StreamBroken(ModelError):
+    """The answer began and did not end properly. What came before is in the caller's hands, and true."""
+
+    code = "stream_broken"
+    retryable = True
+    user_message = _("The answer of %(model)s broke off: %(reason)s. What arrived is kept; ask again for the rest.")
+
+
+class BadVectors(ModelError):
+    """The endpoint's vectors cannot be used: wrong number, wrong length, not finite, or zero."""
+
+    code = "bad_vectors"
+    user_message = _("The embedding model %(model)s gave vectors that cannot be used: %(reason)s.")
+
+
+def first_line(text: object, model: ResolvedModel | None = None, *, limit: int = 300) -> str:
+    """Return a vendor's words as they may be shown and logged: one line, no keys, no controls."""
+    line = next((line.strip() for line in legible(str(text)).splitlines() if line.strip()), "")
+    if model is not None and model.key is not None and (key := model.key.reveal()):
+        line = line.replace(key, MASK)
+    line = KEYS.sub(MASK, line).rstrip(".。 ")
+    return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+def vendor_words(body: object) -> str:
+    """Find the message in a vendor's error body, whatever its shape."""
+    match body:
+        case {"error": {"message": message}} if message:
+            return str(message)
+        case {"error": str() as message} if message:
+            return message
+        case {"message": message} if message:
+            return str(message)
+        case {"detail": message} if message:
+            return str(message)
+        case {"error": dict() as error}:
+            return str(error.get("code") or error.get("type") or "no reason given")
+        case str() | bytes():
+            return body if isinstance(body, str) else body.decode(errors="replace")
+    return "no reason given"
+
+
+def error_for(status: int, words: object, model: ResolvedModel, *, retry_after_s: float | None = None) -> ModelError:
+    """Return the error that stands for an HTTP status (or a code inside a stream)."""
+    reason = first_line(words, model) or f"HTTP {status}"
+    if status == 429:
+        return ModelOverloaded(model=model.name, reason=reason, retry_after_s=retry_after_s)
+    if status in (408, 504):
+        return ModelTimeout(model=model.name, reason=reason, retry_after_s=retry_after_s)
+    if status >= 500:
+        return ModelUnavailable(model=model.name, reason=reason, retry_after_s=retry_after_s)
+    return ModelRefused(model=model.name, reason=reason, http_status=status)
+
+
+def retry_after(headers: Any) -> float | None:
+    """Read Retry-After (seconds or a date) and its millisecond cousin; None where there is none."""
+    import time
+    from email.utils import parsedate_to_datetime
+
+    try:
+        if value := headers.get("retry-after-ms"):
+            return max(0.0, float(value) / 1000)
+        value = headers.get("retry-after")
+        if not value:
+            return None
+        if value.strip().replace(".", "", 1).isdigit():
+            return float(value)
+        return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
+    except (ValueError, TypeError):
+        return None

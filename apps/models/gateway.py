@@ -1,0 +1,139 @@
+"""The only way to any model.
+
+``resolve`` chooses a model once; every other function takes what it returned. A model of the
+provider "builtin" answers in this process, any other at its OpenAI-compatible endpoint. Errors are
+apps.models.errors, each with the vendor's first line and never a key.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
+from typing import TYPE_CHECKING
+
+from django.utils.module_loading import import_string
+
+from apps.models import embedding, streaming
+from apps.models.calls import complete
+from apps.models.chat import ChatDelta, ChatReply, ChatRequest, ResolvedModel
+from apps.models.errors import (
+    BadVectors,
+    ModelError,
+    ModelOverloaded,
+    ModelRefused,
+    ModelTimeout,
+    ModelUnavailable,
+    StreamBroken,
+)
+from apps.models.resolution import resolve, resolve_reference
+from apps.models.tokens import estimate
+
+if TYPE_CHECKING:
+    from apps.models.embedding import Vectors
+
+__all__ = [
+    "BadVectors",
+    "ModelError",
+    "ModelOverloaded",
+    "ModelRefused",
+    "ModelTimeout",
+    "ModelUnavailable",
+    "StreamBroken",
+    "chat",
+    "embed",
+    "embed_now",
+    "resolve",
+    "resolve_reference",
+    "stream_chat",
+    "token_counter",
+]
+
+ANSWERER = "apps.models.builtin.answerer.answer"
+
+
+async def stream_chat(
+    model: ResolvedModel, request: ChatRequest, *, stop: asyncio.Event | None = None
+) -> AsyncGenerator[ChatDelta, None]:
+    """Stream an answer as it is written; the last delta has finish_reason, usage and whole tool calls.
+
+    Setting ``stop`` closes the upstream connection at once and ends the stream without a last
+    delta. So does cancelling the task, or ``aclose()``: wrap in ``contextlib.aclosing`` where you may
+    leave early. A call is repeated (twice at most, with jitter, after Retry-After) only while
+    nothing has been given out.
+
+    Raises:
+        ModelUnavailable, ModelRefused, ModelOverloaded, ModelTimeout: before the first delta.
+        StreamBroken: after it; or the stream ended without a finish reason. What was given out stands,
+            and a tool call that was not whole was never given out.
+    """
+    stop = stop or asyncio.Event()
+    if model.provider == "builtin":
+        answer = import_string(ANSWERER)
+        async with aclosing(answer(request)) as deltas:
+            async for delta in deltas:
+                if stop.is_set():
+                    return
+                yield delta
+        return
+    async with aclosing(streaming.stream(model, request, stop)) as deltas:
+        async for delta in deltas:
+            yield delta
+
+
+async def chat(model: ResolvedModel, request: ChatRequest) -> ChatReply:
+    """Return a whole answer, for what nobody watches being written: decisions, summaries, titles.
+
+    Raises:
+        ModelUnavailable, ModelRefused, ModelOverloaded, ModelTimeout.
+    """
+    if model.provider != "builtin":
+        return await complete(model, request)
+    text, last = "", ChatDelta()
+    async with aclosing(stream_chat(model, request)) as deltas:
+        async for delta in deltas:
+            text, last = text + delta.text, delta
+    reply = ChatReply(text, last.tool_calls or [], last.finish_reason or "stop")
+    return reply if last.usage is None else ChatReply(text, reply.tool_calls, reply.finish_reason, last.usage)
+
+
+async def embed(model: ResolvedModel, texts: Sequence[str], *, purpose: str, partial: bool = False) -> "Vectors":
+    """Return float32 vectors [len(texts), dimensions], each of length 1, in the order of ``texts``.
+
+    ``purpose`` is "query" or "passage"; models that tell them apart get it as they want it. With
+    ``partial`` a text that the model cannot embed gives a row of NaN instead of an error for all.
+
+    Raises:
+        BadVectors: the model's answer cannot be used.
+        ModelUnavailable, ModelRefused, ModelOverloaded, ModelTimeout.
+    """
+    if model.provider == "builtin":
+        from apps.models.builtin import embedder
+
+        return await embedder.embed(list(texts), purpose=purpose)
+    return await embedding.embed_remotely(model, texts, partial=partial)
+
+
+def embed_now(model: ResolvedModel, texts: Sequence[str], *, purpose: str, partial: bool = False) -> "Vectors":
+    """Do what ``embed`` does, for callers without an event loop: the worker and commands."""
+    if model.provider == "builtin":
+        from apps.models.builtin import embedder
+
+        return embedder.embed_now(list(texts), purpose=purpose)
+    return asyncio.run(_embed_and_close(model, texts, partial))
+
+
+async def _embed_and_close(model: ResolvedModel, texts: Sequence[str], partial: bool) -> "Vectors":
+    from apps.models import connections
+
+    try:
+        return await embedding.embed_remotely(model, texts, partial=partial)
+    finally:
+        await connections.close()
+
+
+def token_counter(model: ResolvedModel) -> Callable[[str], int]:
+    """Return how to count tokens for a model: exactly for the built-in embedder, else by estimate."""
+    if model.provider == "builtin" and model.kind == "embedding":
+        from apps.models.builtin import embedder
+
+        return embedder.count_tokens
+    return estimate

@@ -1,0 +1,121 @@
+"""Which model a call goes to: the one named, the workspace's default, the operator's, the environment's, ours."""
+
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from django.conf import settings
+from django.utils.translation import gettext as _
+
+from apps.common.fields import Secret
+from apps.models.chat import ResolvedModel
+from apps.models.configuration import Configuration
+from apps.models.errors import ModelUnavailable
+from apps.models.models import Kind, ModelConfig
+
+BUILTIN = {
+    Kind.CHAT: ResolvedModel(Kind.CHAT, "builtin", "extractive", capabilities=frozenset({"tools"})),
+    Kind.EMBEDDING: ResolvedModel(
+        Kind.EMBEDDING, "builtin", "multilingual-e5-small", dimensions=384, max_input=510, max_batch=256
+    ),
+}
+
+
+class _Variables(NamedTuple):
+    """The settings that name a kind's model, its address and its key."""
+
+    names: tuple[str, ...]
+    base_url: str = "OPENAI_BASE_URL"
+    key: str = "OPENAI_API_KEY"
+
+
+ENVIRONMENT = {
+    Kind.CHAT: _Variables(("CHAT_MODEL",)),
+    Kind.EMBEDDING: _Variables(("EMBEDDING_MODEL",), "EMBEDDING_BASE_URL", "EMBEDDING_API_KEY"),
+}
+FAST = _Variables(("FAST_MODEL", "CHAT_MODEL"))  # small questions: intent, titles, summaries
+
+
+def resolve(kind: str, *, workspace_id: UUID | None, explicit: UUID | None = None, fast: bool = False) -> ResolvedModel:
+    """Choose the model for a call: explicit, workspace's default, operator's, environment's, built-in.
+
+    An explicit model that is gone, disabled or another workspace's is an error, never replaced by
+    another. ``fast`` prefers the environment's FAST_MODEL where it is the environment that decides.
+
+    Raises:
+        ModelUnavailable: there is none of this kind, or the explicit one cannot be used.
+    """
+    usable = ModelConfig.objects.usable_in(workspace_id).filter(kind=kind)
+    if explicit is not None:
+        row = usable.filter(pk=explicit).first()
+        if row is None or not row.enabled:
+            reason = _("it was removed") if row is None else _("it is switched off")
+            raise ModelUnavailable(model=row.name if row else "", reason=reason)
+        return from_row(row)
+    default = usable.filter(enabled=True, is_default=True).own_first().first()
+    if default is not None:
+        return from_row(default)
+    found = from_environment(kind, fast=fast) or BUILTIN.get(Kind(kind))
+    if found is None:
+        raise ModelUnavailable(model=str(Kind(kind).label), reason=_("no model of this kind is configured"))
+    return found
+
+
+def resolve_reference(kind: str, reference: str, *, workspace_id: UUID | None) -> ResolvedModel:
+    """Find again the model that a ``ResolvedModel.reference`` stands for, such as a base's embedder.
+
+    An empty reference means whatever ``resolve`` would choose now.
+
+    Raises:
+        ModelUnavailable: no model of that name is configured any more.
+    """
+    if not reference:
+        return resolve(kind, workspace_id=workspace_id)
+    provider, _colon, name = reference.partition(":")
+    builtin = BUILTIN.get(Kind(kind))
+    if builtin is not None and builtin.reference == reference:
+        return builtin
+    rows = ModelConfig.objects.usable_in(workspace_id).filter(kind=kind, name=name, enabled=True)
+    row = rows.own_first().first() if provider == "openai_compatible" else None
+    if row is not None:
+        return from_row(row)
+    from_env = from_environment(kind)
+    if from_env is not None and from_env.reference == reference:
+        return from_env
+    raise ModelUnavailable(model=name, reason=_("it is not configured any more"))
+
+
+def from_row(row: ModelConfig) -> ResolvedModel:
+    """Return a configured model as a value; its key stays sealed until it is sent."""
+    return _remote(row.kind, row.name, row.base_url, row.api_key, row.configuration, row.pk)
+
+
+def from_environment(kind: str, *, fast: bool = False) -> ResolvedModel | None:
+    """Return the model that the environment names for a kind, or None."""
+    variables = FAST if fast and kind == Kind.CHAT else ENVIRONMENT.get(Kind(kind))
+    if variables is None:
+        return None
+    name = next((value for each in variables.names if (value := getattr(settings, each))), "")
+    if not name:
+        return None
+    key = getattr(settings, variables.key)
+    return _remote(kind, name, getattr(settings, variables.base_url), Secret(key) if key else None, {})
+
+
+def _remote(
+    kind: str, name: str, base_url: str, key: Secret | None, configuration: dict[str, Any], pk: UUID | None = None
+) -> ResolvedModel:
+    known = Configuration.model_validate(configuration)
+    return ResolvedModel(
+        kind=str(kind),
+        provider="openai_compatible",
+        name=name,
+        base_url=base_url.rstrip("/"),
+        key=key,
+        id=pk,
+        context_window=known.context_window,
+        max_output=known.max_output,
+        dimensions=known.dimensions,
+        max_input=known.max_input,
+        max_batch=known.max_batch,
+        capabilities=frozenset(known.capabilities),
+    )
