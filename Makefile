@@ -17,7 +17,7 @@ BIN := .venv/bin
 setup: .venv/.installed  ## install, start the database once, migrate
 	$(BIN)/python manage.py setup
 
-run: setup  ## web and worker on http://127.0.0.1:8000 (PORT), until Ctrl-C
+run: .venv/.installed  ## web and worker on http://127.0.0.1:8000 (PORT), until Ctrl-C
 	@exec $(BIN)/python -m knowsphere.supervisor
 
 test: .venv/.installed-dev  ## the whole suite

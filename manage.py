@@ -2,9 +2,13 @@
 """Run a KnowSphere command. The embedded database is up while the command runs."""
 
 import os
+import signal
 import sys
 
+from django.core.exceptions import ImproperlyConfigured
+
 from knowsphere import postgres
+from knowsphere.postgres_files import ServerUnavailable
 
 WITHOUT_DATABASE = {"makemessages", "compilemessages", "collectstatic", "help", "version"}
 
@@ -12,11 +16,17 @@ WITHOUT_DATABASE = {"makemessages", "compilemessages", "collectstatic", "help", 
 def main() -> None:
     """Start the embedded database where it is in use, then hand over to Django."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "knowsphere.settings")
-    if len(sys.argv) > 1 and sys.argv[1] not in WITHOUT_DATABASE:
-        postgres.hold()
-    from django.core.management import execute_from_command_line
+    signal.signal(signal.SIGTERM, lambda signum, frame: sys.exit(128 + signum))  # so that the database is let go
+    try:
+        if len(sys.argv) > 1 and sys.argv[1] not in WITHOUT_DATABASE:
+            postgres.hold()
+        from django.core.management import execute_from_command_line
 
-    execute_from_command_line(sys.argv)
+        execute_from_command_line(sys.argv)
+    except (ImproperlyConfigured, ServerUnavailable) as error:
+        sys.exit(f"{error}")
+    except KeyboardInterrupt:
+        sys.exit(130)
 
 
 if __name__ == "__main__":

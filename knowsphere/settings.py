@@ -18,7 +18,8 @@ DEBUG = False  # error pages are ours in every environment; tests and logs show 
 
 SECRET_KEY = environment.secret_key(required=PRODUCTION)
 MASTER_KEYS = environment.master_keys(required=PRODUCTION)
-SITE_URL = environment.url("SITE_URL", f"http://127.0.0.1:{environment.text('PORT', '8000')}")
+PORT = environment.whole("PORT", 8000, least=1, most=65535)
+SITE_URL = environment.url("SITE_URL", f"http://127.0.0.1:{PORT}")
 ALLOWED_HOSTS = environment.words("ALLOWED_HOSTS") or ["127.0.0.1", "localhost", "[::1]"]
 CSRF_TRUSTED_ORIGINS = environment.words("CSRF_TRUSTED_ORIGINS")
 if PRODUCTION:
@@ -56,6 +57,7 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    "apps.common.middleware.HealthMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "csp.middleware.CSPMiddleware",
@@ -92,10 +94,10 @@ TEMPLATES = [
 ]
 
 # Database. A pool only in the web process: a worker forks, and a pool does not survive a fork.
-DATABASES = {"default": environ.Env.db_url_config(environment.text("DATABASE_URL") or postgres.database_url())}
+DATABASES = {"default": environ.Env.db_url_config(environment.database("DATABASE_URL") or postgres.database_url())}
 DATABASES["default"].update(CONN_MAX_AGE=0, CONN_HEALTH_CHECKS=False)
 DATABASES["default"].setdefault("OPTIONS", {})
-if environment.text("KNOWSPHERE_PROCESS") == "web":
+if environment.choice("KNOWSPHERE_PROCESS", ("command", "web", "worker"), "command") == "web":
     DATABASES["default"]["OPTIONS"]["pool"] = {"min_size": 2, "max_size": 16, "timeout": 10}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
@@ -137,8 +139,10 @@ AXES_COOLOFF_TIME = 0.25  # hours
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
 AXES_USERNAME_FORM_FIELD = "login"
 AXES_RESET_ON_SUCCESS = True
-EMAIL_CONFIG = environ.Env.email_url_config(environment.text("EMAIL_URL") or "consolemail://")
-vars().update(EMAIL_CONFIG)
+try:
+    vars().update(environ.Env.email_url_config(environment.text("EMAIL_URL", "consolemail://")))
+except (KeyError, ValueError, ImproperlyConfigured) as error:
+    raise ImproperlyConfigured("EMAIL_URL must look like smtp+tls://user:password@host:587") from error
 DEFAULT_FROM_EMAIL = environment.text("DEFAULT_FROM_EMAIL", "KnowSphere <knowsphere@localhost>")
 
 # Browser
@@ -186,11 +190,11 @@ TIME_ZONE = "UTC"
 
 # Files
 STATIC_URL = "static/"
-STATIC_ROOT = BASE_DIR / "staticfiles"
+STATIC_ROOT = BASE_DIR / "staticfiles" if PRODUCTION else None
 STATICFILES_DIRS = [BASE_DIR / "static"]
-WHITENOISE_USE_FINDERS = not PRODUCTION
+WHITENOISE_USE_FINDERS = not PRODUCTION  # production serves what collectstatic gathered, under hashed names
 WHITENOISE_AUTOREFRESH = False
-MEDIA_ROOT = environment.text("STORAGE_URL").removeprefix("file://") or str(HOME / "files")
+MEDIA_ROOT = str(environment.folder("STORAGE_URL", HOME / "files"))
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage", "OPTIONS": {"location": MEDIA_ROOT}},
     "staticfiles": {
@@ -233,13 +237,14 @@ EMBEDDING_MODEL = environment.text("EMBEDDING_MODEL")
 EMBEDDING_BASE_URL = environment.url("EMBEDDING_BASE_URL") or OPENAI_BASE_URL
 EMBEDDING_API_KEY = environment.text("EMBEDDING_API_KEY") or OPENAI_API_KEY
 
+LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "filters": {"request_id": {"()": "apps.common.logs.RequestIdFilter"}},
     "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s [%(request_id)s] %(message)s"}},
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["request_id"]}},
-    "root": {"handlers": ["stderr"], "level": environment.text("LOG_LEVEL", "WARNING")},
-    "loggers": {"apps": {"level": environment.text("LOG_LEVEL", "INFO")}},
+    "root": {"handlers": ["stderr"], "level": environment.choice("LOG_LEVEL", LOG_LEVELS, "WARNING")},
+    "loggers": {"apps": {"level": environment.choice("LOG_LEVEL", LOG_LEVELS, "INFO")}},
 }
 SILENCED_SYSTEM_CHECKS: list[str] = []

@@ -1,23 +1,33 @@
 """One command that runs the whole product on one machine: database, web and worker.
 
-``python -m knowsphere.supervisor`` keeps the three alive until it is told to stop. A child that
-dies is started again, after a pause that grows while it keeps dying. SIGINT and SIGTERM are passed
-on: web gets time to let answers finish, the worker to settle its step, the database comes last.
+``python -m knowsphere.supervisor`` brings the database up to date, keeps the three alive until it
+is told to stop, and leaves nothing behind. A child that dies is started again, after a pause that
+grows while it keeps dying. SIGINT and SIGTERM are passed on: web gets time to let answers finish,
+the worker to settle its step, the database comes last; a second signal does not wait.
+
+The listening socket is opened here and handed to the web process. So a taken port is found before
+anything starts, and while the web process is started again, browsers wait instead of failing.
 """
 
 import ctypes
+import http.client
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
 from dataclasses import dataclass, field
 from types import FrameType
 
+from django.core.exceptions import ImproperlyConfigured
+
 from knowsphere import environment, postgres
+from knowsphere.postgres_files import ServerUnavailable
 
 GRACE_S = 20
-CHECK_EVERY_S = 0.5
+CHECK_EVERY_S = 0.3
+READY_TIMEOUT_S = 60
 
 
 @dataclass
@@ -26,42 +36,51 @@ class Child:
 
     name: str
     command: list[str]
+    environment: dict[str, str] = field(default_factory=dict)
+    descriptors: tuple[int, ...] = ()
     process: subprocess.Popen[bytes] | None = None
     started: float = 0.0
     pause_s: float = 0.0
-    extra: dict[str, str] = field(default_factory=dict)
 
     def start(self) -> None:
         """Start it in a session of its own, so that the terminal's Ctrl-C reaches us alone."""
         self.started = time.monotonic()
+        parent = os.getpid()
         self.process = subprocess.Popen(
             self.command,
-            env={**os.environ, **self.extra},
+            env={**os.environ, **self.environment},
+            stdin=subprocess.DEVNULL,
+            pass_fds=self.descriptors,
             start_new_session=True,
-            preexec_fn=_die_with_parent,
+            preexec_fn=lambda: _die_with(parent),
         )
 
+    @property
+    def running(self) -> bool:
+        """Whether the process exists."""
+        return self.process is not None and self.process.poll() is None
+
     def keep(self) -> None:
-        """Start it again if it has ended and its pause is over."""
-        if self.process is None or self.process.poll() is None:
+        """Start it again if it has ended and its pause is over; a first death has no pause."""
+        if self.process is None or self.running:
             return
-        now = time.monotonic()
-        if now - self.started > 60:
+        age_s = time.monotonic() - self.started
+        if age_s > 60:
             self.pause_s = 0.0
-        if now - self.started < self.pause_s:
+        if age_s < self.pause_s:
             return
         self.pause_s = min(max(1.0, self.pause_s * 2), 30.0)
         self.end_group()
-        print(f"{self.name} ended with {self.process.returncode}; starting it again", file=sys.stderr, flush=True)
+        _say(f"{self.name} ended ({_how(self.process.returncode)}); starting it again")
         self.start()
 
     def ask_to_stop(self) -> None:
         """Send SIGTERM to the process itself; it takes its own children along."""
-        if self.process and self.process.poll() is None:
+        if self.process and self.running:
             self.process.terminate()
 
     def end_group(self) -> None:
-        """Kill whatever is left of its process group."""
+        """Kill whatever is left of it and its children."""
         if self.process:
             try:
                 os.killpg(self.process.pid, signal.SIGKILL)
@@ -70,60 +89,185 @@ class Child:
             self.process.wait()
 
 
-def _die_with_parent() -> None:
-    """Ask Linux to kill this process if the supervisor is killed; elsewhere do nothing."""
+def _die_with(parent: int) -> None:
+    """Ask Linux to stop this process if the supervisor is killed; elsewhere do nothing."""
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(1, signal.SIGTERM)
+        if os.getppid() != parent:  # it was killed before we could ask
+            os._exit(1)
 
 
-def children(port: int) -> list[Child]:
+def _how(code: int) -> str:
+    return f"signal {-code}" if code < 0 else f"exit code {code}"
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Open the socket that the web process will serve.
+
+    Raises:
+        OSError: the address is taken or not ours.
+    """
+    [(family, kind, protocol, _, address), *_] = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    opened = socket.socket(family, kind, protocol)
+    try:
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        opened.bind(address)
+        opened.listen(2048)
+    except OSError:
+        opened.close()
+        raise
+    return opened
+
+
+def children(listener: socket.socket) -> list[Child]:
     """Return what runs beside the database."""
     web = [
-        sys.executable, "-m", "uvicorn", "knowsphere.asgi:application", "--host", environment.text("HOST", "127.0.0.1"),
-        "--port", str(port), "--ws", "websockets-sansio", "--loop", "uvloop", "--http", "httptools",
-        "--ws-per-message-deflate", "false", "--lifespan", "on", "--no-access-log", "--log-level", "warning",
-        "--timeout-graceful-shutdown", "5",
+        sys.executable, "-m", "uvicorn", "knowsphere.asgi:application", "--fd", str(listener.fileno()),
+        "--ws", "websockets-sansio", "--loop", "uvloop", "--http", "httptools", "--ws-per-message-deflate", "false",
+        "--lifespan", "on", "--no-access-log", "--log-level", "warning", "--timeout-graceful-shutdown", "5",
     ]  # fmt: skip
     worker = [sys.executable, "manage.py", "qcluster"]
-    return [Child("web", web), Child("worker", worker)]
+    return [
+        Child("web", web, {"KNOWSPHERE_PROCESS": "web"}, (listener.fileno(),)),
+        Child("worker", worker, {"KNOWSPHERE_PROCESS": "worker"}),
+    ]
+
+
+def healthy(address: tuple[str, int]) -> bool:
+    """Whether the web process answers /healthz."""
+    connection = http.client.HTTPConnection(*address, timeout=2)
+    try:
+        connection.request("GET", "/healthz")
+        return connection.getresponse().status == 200
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
+
+
+class Supervisor:
+    """Runs the children until a signal."""
+
+    def __init__(self, listener: socket.socket) -> None:
+        self.listener = listener
+        self.children = children(listener)
+        self.signals = 0
+
+    def on_signal(self, signum: int, frame: FrameType | None) -> None:
+        """Count; the loops look at the number."""
+        self.signals += 1
+
+    def stopping(self) -> bool:
+        """Whether we were told to stop."""
+        return self.signals > 0
+
+    def run(self) -> int:
+        """Start, watch, stop; return the exit code."""
+        for sign in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(sign, self.on_signal)
+        postgres.hold()
+        try:
+            if self.stopping() or not self.set_up():
+                return 0 if self.stopping() else 1
+            for child in self.children:
+                child.start()
+            if not self.wait_until_ready():
+                return 0 if self.stopping() else 1
+            while not self.stopping():
+                for child in self.children:
+                    child.keep()
+                self.keep_database()
+                time.sleep(CHECK_EVERY_S)
+            return 0
+        finally:
+            self.stop()
+
+    def set_up(self) -> bool:
+        """Migrate and make what a first start needs; False if that failed, with its reason printed."""
+        step = Child("set-up", [sys.executable, "manage.py", "setup"])
+        step.start()
+        while step.running and not self.stopping():
+            time.sleep(0.05)
+        if step.running:
+            step.end_group()
+        return step.process is not None and step.process.returncode == 0
+
+    def wait_until_ready(self) -> bool:
+        """Wait for the web process's first answer, then say where it is."""
+        host, port = self.listener.getsockname()[:2]
+        local = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 (compared, not bound)
+        web = self.children[0]
+        deadline = time.monotonic() + READY_TIMEOUT_S
+        while not healthy((local, port)):
+            if self.stopping():
+                return False
+            if not web.running or time.monotonic() > deadline:
+                _say("The web process did not start; its reason stands above. Nothing was lost.")
+                return False
+            time.sleep(0.1)
+        address = environment.text("SITE_URL") or f"http://{f'[{local}]' if ':' in local else local}:{port}"
+        print(f"\nKnowSphere is at {address}   (Ctrl-C stops it)\n{how_to_sign_in()}", flush=True)
+        return True
+
+    def keep_database(self) -> None:
+        """Start the embedded server again if it has died."""
+        if not postgres.in_use():
+            return
+        here = postgres.cluster()
+        if postgres.alive(here):
+            return
+        _say("the database ended; starting it again")
+        try:
+            postgres.start(here, give_up=self.stopping)
+        except ServerUnavailable as error:
+            _say(f"{error}\nTrying again.")
+
+    def stop(self) -> None:
+        """Stop the children in order, then the database; kill what does not go in time."""
+        _say("stopping …")
+        patient = max(1, self.signals)
+        for child in self.children:
+            child.ask_to_stop()
+        deadline = time.monotonic() + GRACE_S
+        while any(c.running for c in self.children) and time.monotonic() < deadline and self.signals <= patient:
+            time.sleep(0.05)
+        for child in self.children:
+            child.end_group()
+        self.listener.close()
+        postgres.release()
+
+
+def how_to_sign_in() -> str:
+    """Return a line on how to get in: as the demo person where there is one."""
+    password = environment.home() / "secrets" / "demo-password"
+    try:
+        return f"Sign in as demo@knowsphere.local with the password {password.read_text().strip()}"
+    except OSError:
+        return "Sign in, or sign up for an account of your own."
 
 
 def main() -> int:
     """Run until a signal; return the exit code."""
     os.chdir(environment.CHECKOUT)
-    port = environment.whole("PORT", 8000, least=1, most=65535)
-    stopping = False
-
-    def stop(signum: int, frame: FrameType | None) -> None:
-        nonlocal stopping
-        stopping = True
-
-    signal.signal(signal.SIGINT, stop)
-    signal.signal(signal.SIGTERM, stop)
-    postgres.hold()
-    running = children(port)
     try:
-        for child in running:
-            child.start()
-        print(f"KnowSphere is at http://127.0.0.1:{port}   (Ctrl-C stops it)", flush=True)
-        while not stopping:
-            for child in running:
-                child.keep()
-            if postgres.in_use() and not postgres.alive():
-                print("the database ended; starting it again", file=sys.stderr, flush=True)
-                postgres.start(postgres.cluster())
-            time.sleep(CHECK_EVERY_S)
-    finally:
-        print("stopping…", flush=True)
-        for child in running:
-            child.ask_to_stop()
-        deadline = time.monotonic() + GRACE_S
-        while time.monotonic() < deadline and any(c.process and c.process.poll() is None for c in running):
-            time.sleep(0.1)
-        for child in running:
-            child.end_group()
-        postgres.release()
-    return 0
+        host = environment.text("HOST", "127.0.0.1")
+        port = environment.whole("PORT", 8000, least=1, most=65535)
+        try:
+            listener = listen(host, port)
+        except OSError as error:
+            _say(
+                f"Port {port} on {host} cannot be used: {error.strerror}. "
+                f"Is KnowSphere running already? Stop what uses it, or choose another: PORT={port + 1} make run"
+            )
+            return 1
+        return Supervisor(listener).run()
+    except (ImproperlyConfigured, ServerUnavailable) as error:
+        _say(str(error))
+        return 1
 
 
 if __name__ == "__main__":

@@ -1,20 +1,34 @@
-"""Middleware of our own: an id on every request, and our errors as pages."""
+"""Middleware of our own: probes, an id on every request, and our errors as pages."""
 
 import logging
 import re
 import uuid
 from collections.abc import Callable
+from typing import ClassVar
 
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 
-from apps.common import logs
+from apps.common import logs, views
 from apps.common.errors import KnowSphereError, NotFound
 
 logger = logging.getLogger(__name__)
 
 GetResponse = Callable[[HttpRequest], HttpResponse]
 USABLE_ID = re.compile(r"[A-Za-z0-9._-]{8,64}\Z")
+
+
+class HealthMiddleware:
+    """Answer probes before anything else: they come by address, whatever ALLOWED_HOSTS and redirects say."""
+
+    PROBES: ClassVar[dict[str, GetResponse]] = {"/healthz": views.healthz, "/readyz": views.readyz}
+
+    def __init__(self, get_response: GetResponse) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        probe = self.PROBES.get(request.path)
+        return probe(request) if probe else self.get_response(request)
 
 
 class RequestIdMiddleware:
