@@ -12,7 +12,6 @@ from knowsphere import postgres
 
 pytest_plugins = ["tests.vendor.plugin"]
 
-os.environ.setdefault("KNOWSPHERE_HOME", str(Path(__file__).resolve().parent.parent / "var" / "test"))
 postgres.hold()
 
 

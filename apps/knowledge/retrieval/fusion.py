@@ -1,0 +1,102 @@
+"""Many rankings into one. Plain Python: no database, no models."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+Id = TypeVar("Id")
+
+
+@dataclass(frozen=True, slots=True)
+class Scored(Generic[Id]):
+    """What one retriever found.
+
+    ``scores`` may reach further down than ``candidates``, so that a passage that another retriever
+    brings has its true score here too. ``floor`` is the score of everything that is not in it.
+    """
+
+    scores: Mapping[Id, float]
+    candidates: Sequence[Id]
+    floor: float = 0.0
+
+
+def reciprocal_rank_fusion(
+    rankings: Mapping[str, Sequence[Id]],
+    *,
+    weights: Mapping[str, float] | None = None,
+    k: int = 60,
+) -> list[tuple[Id, float]]:
+    """Merge rankings of the same passages into one, by rank alone.
+
+    Scores of different retrievers are not comparable (cosine lies in [-1, 1], BM25 has no upper
+    bound), ranks are: a passage earns ``weight / (k + rank)`` from each list that has it.
+
+    Args:
+        rankings: retriever name -> passage ids, best first, each id at most once; lengths may
+            differ and a list may be empty.
+        weights: retriever name -> weight, 1.0 where absent. Unitless, must not be negative.
+        k: damping in ranks; a larger k trusts the top places less. 60 is the paper's value.
+
+    Returns:
+        (passage id, score) pairs, best first, ties by id so that a run can be repeated. A score
+        lies in [0, sum of weights / (k + 1)] and means nothing outside this list.
+
+    Raises:
+        ValueError: k < 0, or a weight is negative.
+
+    Source: Cormack, Clarke & Büttcher, "Reciprocal Rank Fusion outperforms Condorcet and
+    individual Rank Learning Methods", SIGIR 2009; the weights are ours. O(n log n) in distinct ids.
+    """
+    weights = weights or {}
+    if k < 0 or any(weight < 0 for weight in weights.values()):
+        raise ValueError("k and weights must not be negative")
+    scores: defaultdict[Id, float] = defaultdict(float)
+    for name, ids in rankings.items():
+        for rank, passage_id in enumerate(ids, start=1):
+            scores[passage_id] += weights.get(name, 1.0) / (k + rank)
+    return _ordered(scores.items())
+
+
+def convex_combination(legs: Mapping[str, Scored[Id]], *, weights: Mapping[str, float]) -> list[tuple[Id, float]]:
+    """Merge what retrievers found by their true scores, each stretched to [0, 1] over this query.
+
+    A passage that only one retriever lists gets the other's real score where that is known, its
+    floor where it is not: being absent from a short list is weak evidence, a low score is not.
+    A retriever that scores all candidates alike adds the same to each.
+
+    Args:
+        legs: retriever name -> its scores; a larger score is better.
+        weights: retriever name -> share; those of the retrievers that found something are scaled
+            to add up to 1, so that a missing retriever does not lower the scores.
+
+    Returns:
+        (passage id, score in [0, 1]) pairs, best first, ties by id, of all the legs' candidates.
+
+    Raises:
+        ValueError: a weight is negative.
+
+    Source: Bruch, Gai & Ingber, "An Analysis of Fusion Functions for Hybrid Retrieval", 2023.
+    """
+    if any(weight < 0 for weight in weights.values()):
+        raise ValueError("weights must not be negative")
+    present = {name: leg for name, leg in legs.items() if leg.candidates}
+    total = sum(weights.get(name, 0.0) for name in present) or 1.0
+    union = {candidate for leg in present.values() for candidate in leg.candidates}
+    combined: dict[Id, float] = dict.fromkeys(union, 0.0)
+    for name, leg in present.items():
+        found = {candidate: leg.scores.get(candidate, leg.floor) for candidate in union}
+        share = weights.get(name, 0.0) / total
+        for candidate, score in zip(found, stretched(list(found.values())), strict=True):
+            combined[candidate] += share * score
+    return _ordered(combined.items())
+
+
+def stretched(scores: Sequence[float]) -> list[float]:
+    """Return the scores scaled so that the lowest is 0 and the highest 1; all 1 where they are alike."""
+    low, high = min(scores, default=0.0), max(scores, default=0.0)
+    return [(score - low) / (high - low) if high > low else 1.0 for score in scores]
+
+
+def _ordered(pairs: Iterable[tuple[Id, float]]) -> list[tuple[Id, float]]:
+    return sorted(pairs, key=lambda pair: (-pair[1], str(pair[0])))

@@ -1,0 +1,80 @@
+"""The question as vectors: once for each embedding model among the selected bases."""
+
+import asyncio
+import logging
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from psycopg.rows import DictRow
+
+from apps.common.database import in_db
+from apps.common.errors import KnowSphereError
+from apps.models import gateway
+from apps.models.chat import ResolvedModel
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Bases of one embedding model, and the question in its space as PostgreSQL writes vectors."""
+
+    bases: list[UUID]
+    vector: str
+
+
+@dataclass(slots=True)
+class Embedded:
+    """The question for each group of bases; ``failed`` counts the groups whose model did not answer."""
+
+    vectors: list[Group] = field(default_factory=list)
+    failed: int = 0
+
+
+async def embed_question(query: str, bases: Sequence[DictRow]) -> Embedded:
+    """Embed a question with each model that one of ``bases`` is embedded by, all at the same time.
+
+    Args:
+        query: the question.
+        bases: rows of ``scope.BASE_COLUMNS``; a base without a model holds nothing yet and is left out.
+    """
+    models, failed = await in_db(_resolved, bases)
+    answers = await asyncio.gather(*(_embed(model, query) for model, _bases in models))
+    embedded = Embedded(failed=failed)
+    for (_model, members), vector in zip(models, answers, strict=True):
+        if vector is None:
+            embedded.failed += 1
+        else:
+            embedded.vectors.append(Group(members, vector))
+    return embedded
+
+
+def _resolved(bases: Sequence[DictRow]) -> tuple[list[tuple[ResolvedModel, list[UUID]]], int]:
+    """Find each base's model again. Returns models with their bases, and how many models are gone."""
+    references: defaultdict[tuple[UUID, str], list[UUID]] = defaultdict(list)
+    for base in bases:
+        if base["embedding_model"]:
+            references[base["workspace_id"], base["embedding_model"]].append(base["id"])
+    models: dict[tuple[str, str, str, UUID | None], tuple[ResolvedModel, list[UUID]]] = {}
+    failed = 0
+    for (workspace_id, reference), members in references.items():
+        try:
+            model = gateway.resolve_reference("embedding", reference, workspace_id=workspace_id)
+        except KnowSphereError as error:
+            logger.warning("the model %s of some bases cannot be used: %s", reference, error.code)
+            failed += 1
+            continue
+        key = (model.provider, model.name, model.base_url, model.id)
+        models.setdefault(key, (model, []))[1].extend(members)
+    return list(models.values()), failed
+
+
+async def _embed(model: ResolvedModel, query: str) -> str | None:
+    try:
+        vectors = await gateway.embed(model, [query], purpose="query")
+    except KnowSphereError as error:
+        logger.warning("a question could not be embedded: %s", error.code)
+        return None
+    return "[" + ",".join(f"{number:.6f}" for number in vectors[0].tolist()) + "]"
