@@ -109,9 +109,9 @@ def home() -> Path:
 def secret_key(*, required: bool) -> str:
     """Return SECRET_KEY; in development make one once and keep it in the state folder."""
     value = text("SECRET_KEY")
-    if value and len(value) < 32:
-        raise ImproperlyConfigured("SECRET_KEY must have at least 32 characters")
-    return value or _development_secret("SECRET_KEY", required=required)
+    if value and len(value) < 50:
+        raise ImproperlyConfigured("SECRET_KEY must have at least 50 characters")
+    return value or _development_secret("SECRET_KEY", required=required, size=48)
 
 
 def master_keys(*, required: bool) -> list[str]:
@@ -120,24 +120,24 @@ def master_keys(*, required: bool) -> list[str]:
     The first encrypts; the others can still decrypt while keys are rotated.
     """
     first = text("MASTER_KEY") or _development_secret("MASTER_KEY", required=required)
-    keys = [first, *words("MASTER_KEY_FALLBACKS")]
-    for key in keys:
+    named = [("MASTER_KEY", first), *(("MASTER_KEY_FALLBACKS", key) for key in words("MASTER_KEY_FALLBACKS"))]
+    for name, key in named:
         try:
             size = len(base64.b64decode(key, validate=True))
-        except binascii.Error:
+        except (binascii.Error, ValueError):
             size = 0
         if size != 32:
-            raise ImproperlyConfigured("MASTER_KEY must be base64 of exactly 32 bytes")
-    return keys
+            raise ImproperlyConfigured(f"{name} must be base64 of exactly 32 bytes")
+    return [key for _, key in named]
 
 
-def _development_secret(name: str, *, required: bool) -> str:
+def _development_secret(name: str, *, required: bool, size: int = 32) -> str:
     if required:
         raise ImproperlyConfigured(f"{name} (or {name}_FILE) must be set in production")
     path = home() / "secrets" / name.lower()
     try:
         if not path.exists():
-            _write_once(path, base64.b64encode(secrets.token_bytes(32)).decode())
+            _write_once(path, base64.b64encode(secrets.token_bytes(size)).decode())
         return path.read_text().strip()
     except OSError as error:
         raise ImproperlyConfigured(

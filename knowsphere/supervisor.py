@@ -123,17 +123,26 @@ def listen(host: str, port: int) -> socket.socket:
     return opened
 
 
-def children(listener: socket.socket) -> list[Child]:
-    """Return what runs beside the database."""
-    web = [
-        sys.executable, "-m", "uvicorn", "knowsphere.asgi:application", "--fd", str(listener.fileno()),
+def web_command(*where: str) -> list[str]:
+    """Return the command of the web process, listening where the uvicorn options in ``where`` say."""
+    return [
+        sys.executable, "-m", "uvicorn", "knowsphere.asgi:application", *where,
         "--ws", "websockets-sansio", "--loop", "uvloop", "--http", "httptools", "--ws-per-message-deflate", "false",
         "--lifespan", "on", "--no-access-log", "--log-level", "warning", "--timeout-graceful-shutdown", "5",
     ]  # fmt: skip
-    worker = [sys.executable, "manage.py", "qcluster"]
+
+
+def worker_command() -> list[str]:
+    """Return the command of the worker."""
+    return [sys.executable, "manage.py", "qcluster"]
+
+
+def children(listener: socket.socket) -> list[Child]:
+    """Return what runs beside the database."""
+    descriptor = listener.fileno()
     return [
-        Child("web", web, {"KNOWSPHERE_PROCESS": "web"}, (listener.fileno(),)),
-        Child("worker", worker, {"KNOWSPHERE_PROCESS": "worker"}),
+        Child("web", web_command("--fd", str(descriptor)), {"KNOWSPHERE_PROCESS": "web"}, (descriptor,)),
+        Child("worker", worker_command(), {"KNOWSPHERE_PROCESS": "worker"}),
     ]
 
 
