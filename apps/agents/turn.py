@@ -38,7 +38,8 @@ class TurnRequest:
     """One question, by whom, to which agent. ``history`` rebuilds earlier turns from rows.
 
     It is called only where the checkpoint is lost, and returns wire messages (user and assistant),
-    oldest first, without this turn's question.
+    oldest first, without this turn's question. ``number`` is the turn's place in its conversation, so
+    that a checkpoint which missed a turn is noticed; 0 where nobody counts.
     """
 
     turn_id: UUID
@@ -49,6 +50,7 @@ class TurnRequest:
     question: str
     options: AskOptions
     history: Callable[[], Awaitable[list[Wire]]]
+    number: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,106 @@
+"""One streamed call of the main model: the request's layout, the answer's way to the asker."""
+
+from collections.abc import Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+
+from apps.agents.citations import CitationFilter
+from apps.agents.context import TurnContext
+from apps.agents.context_layout import lay_out, turn_context
+from apps.agents.errors import EmptyAnswer
+from apps.agents.prefix import fingerprint, request_bytes, shared_length
+from apps.agents.prompts import identity
+from apps.agents.state import TurnState
+from apps.models.chat import ChatRequest, Wire
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What the model said, as it said it, and the calls that it wants."""
+
+    content: str
+    tool_calls: list[Wire] = field(default_factory=list)
+
+
+def request_for(state: TurnState, context: TurnContext, *, tools: Sequence[Wire]) -> tuple[ChatRequest, bytes]:
+    """Lay out one request and measure what it repeats of the one before.
+
+    Returns:
+        The request, and the fingerprint to keep for the next one.
+    """
+    background = turn_context(
+        today=context.today,
+        question=context.question,
+        rewrite=state.get("rewrite_query", ""),
+        background=state.get("asker_background") or (),
+        image=state.get("image_description", ""),
+    )
+    messages = lay_out(
+        state["messages"],
+        identity=identity(context.agent),
+        switches=context.switches,
+        turn_context=background,
+        history_budget=context.budget.history_tokens,
+        size=context.size,
+    )
+    request = ChatRequest(
+        messages=messages,
+        tools=list(tools),
+        tool_choice="auto" if tools else None,
+        temperature=context.agent.temperature,
+        max_tokens=context.agent.max_tokens,
+    )
+    sent = request_bytes(request.tools, messages)
+    mark = fingerprint(sent)
+    context.record.request_bytes += len(sent)
+    context.record.reused_bytes += shared_length(state.get("fingerprint", b""), mark)
+    return request, mark
+
+
+async def answer(context: TurnContext, request: ChatRequest, *, final: bool = False) -> Reply:
+    """Stream one call: text to the asker with its markers put right, calls to the caller.
+
+    ``final`` ignores calls that a model makes although it may not. A stop ends it early with what
+    was said so far.
+
+    Raises:
+        EmptyAnswer: the model neither said anything in this turn nor called a tool.
+    """
+    record = context.record
+    markers = CitationFilter(record.sources.known)
+    said: list[str] = []
+    calls: list[Wire] = []
+    if context.stop.is_set():
+        record.stopped = True
+        return Reply("")
+    # The model may have spoken before it called a tool, and speaks again.
+    between = "\n\n" if record.text and not record.text[-1].endswith("\n") else ""
+    try:
+        async with aclosing(context.stream(request)) as deltas:
+            async for delta in deltas:
+                if delta.reasoning:
+                    context.emit("reasoning.delta", {"text": delta.reasoning})
+                if delta.text:
+                    said.append(delta.text)
+                    between = _pass_on(context, markers.feed(delta.text), between)
+                if delta.tool_calls and not final:
+                    calls = delta.tool_calls
+                if delta.usage:
+                    record.usage += delta.usage
+                record.cut = delta.finish_reason == "length"
+    finally:
+        _pass_on(context, markers.finish(), between)
+    record.unknown_citations += markers.unknown
+    record.stopped = context.stop.is_set()
+    content = "".join(said)
+    if not content.strip() and not calls and not record.stopped and not (final and request.tools):
+        raise EmptyAnswer
+    return Reply(content, calls)
+
+
+def _pass_on(context: TurnContext, text: str, between: str) -> str:
+    """Send text; ``between`` goes before the first of it. Returns what still has to go before."""
+    if not text:
+        return between
+    context.token(between + text)
+    return ""

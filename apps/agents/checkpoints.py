@@ -1,0 +1,159 @@
+"""Where the graph's state waits between turns: LangGraph's tables in the schema ``langgraph``.
+
+The checkpoint is a cache; rows of messages are the truth. So a checkpoint that cannot be read is
+rebuilt from rows, and one that cannot be written costs the turn nothing but a warning.
+"""
+
+import asyncio
+import logging
+import random
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+import psycopg
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata, CheckpointTuple
+from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
+from psycopg import AsyncConnection
+from psycopg.conninfo import make_conninfo
+from psycopg.rows import DictRow, dict_row
+from psycopg_pool import AsyncConnectionPool
+
+from apps.common.database import conninfo
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+Pool = AsyncConnectionPool[AsyncConnection[DictRow]]
+
+SCHEMA = "langgraph"
+SETUP_LOCK = 7_240_117_002  # one process at a time makes the tables
+CONNECTIONS = 6
+PATIENCE_S = 2.0  # for a connection
+TRIES = 4
+LOST = (psycopg.OperationalError, psycopg.InterfaceError)
+
+_pools: dict[asyncio.AbstractEventLoop, Pool] = {}
+_opening: dict[asyncio.AbstractEventLoop, asyncio.Lock] = {}
+
+
+async def pool() -> Pool:
+    """Return this event loop's pool; the first call opens it and makes the tables if there are none."""
+    loop = asyncio.get_running_loop()
+    if loop in _pools:
+        return _pools[loop]
+    for other in [known for known in (*_pools, *_opening) if known.is_closed()]:
+        _pools.pop(other, None)
+        _opening.pop(other, None)
+    async with _opening.setdefault(loop, asyncio.Lock()):
+        if loop not in _pools:
+            await _make_tables()
+            opened: Pool = AsyncConnectionPool(
+                _conninfo(),
+                min_size=1,
+                max_size=CONNECTIONS,
+                timeout=PATIENCE_S,
+                open=False,
+                kwargs={"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row},
+            )
+            await opened.open()
+            _pools[loop] = opened
+    return _pools[loop]
+
+
+async def close_pool() -> None:
+    """Close this event loop's pool; a later ``pool()`` opens a new one."""
+    found = _pools.pop(asyncio.get_running_loop(), None)
+    if found is not None:
+        await found.close()
+
+
+def _conninfo() -> str:
+    # A checkpoint is a cache: the last moments before a server crash may be lost.
+    return make_conninfo(conninfo(), options=f"-c search_path={SCHEMA} -c synchronous_commit=off")
+
+
+async def _make_tables() -> None:
+    """Create what is missing. Outside a transaction, because LangGraph builds indexes concurrently."""
+    async with await AsyncConnection.connect(_conninfo(), autocommit=True, row_factory=dict_row) as connection:
+        await connection.execute("SELECT pg_advisory_lock(%s)", (SETUP_LOCK,))
+        await connection.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
+        await AsyncPostgresSaver(connection).setup()
+        # Compressing was most of the cost of a write: 14 ms with it, 6 ms without (300 KB).
+        await connection.execute("ALTER TABLE checkpoint_blobs ALTER COLUMN blob SET STORAGE EXTERNAL")
+
+
+class TurnSaver(AsyncPostgresSaver):
+    """The checkpointer of one turn; one object each, because a saver does one thing at a time.
+
+    ``load`` reads the state once, and the graph's own reading takes it from there. Calls are tried
+    again when a connection drops (they are upserts). When the database stays away the turn goes on
+    from memory and ``lost`` says so.
+    """
+
+    def __init__(self, pool: Pool) -> None:
+        super().__init__(pool)
+        self.lost = False
+        self._loaded: CheckpointTuple | None = None
+        self._fresh = False
+
+    async def load(self, config: RunnableConfig) -> dict[str, Any] | None:
+        """Return the state's values as the last turn left them; None where there are none."""
+        self._loaded = await self.aget_tuple(config)
+        self._fresh = True
+        return dict(self._loaded.checkpoint["channel_values"]) if self._loaded else None
+
+    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        if self._fresh:
+            self._fresh = False
+            return self._loaded
+        if self.lost:
+            return None
+        return await self._kept(lambda: super(TurnSaver, self).aget_tuple(config), None)
+
+    async def aput(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        return await self._kept(lambda: super(TurnSaver, self).aput(config, checkpoint, metadata, new_versions), config)
+
+    async def aput_writes(self, config: RunnableConfig, writes: Any, task_id: str, task_path: str = "") -> None:
+        await self._kept(lambda: super(TurnSaver, self).aput_writes(config, writes, task_id, task_path), None)
+
+    async def keep_latest(self, thread: str) -> None:
+        """Keep only the newest checkpoint of a conversation. A failure leaves more rows, no harm."""
+        if self.lost:
+            return
+        try:
+            await self.aprune([thread])
+        except psycopg.Error as error:
+            logger.warning("checkpoints of %s not pruned: %s", thread, type(error).__name__)
+
+    async def _kept(self, call: Callable[[], Awaitable[T]], otherwise: T) -> T:
+        for tried in range(1, TRIES + 1):
+            try:
+                return await call()
+            except LOST as error:
+                if tried == TRIES or self.lost:
+                    self.lost = True
+                    logger.warning("checkpoints cannot be reached: %s", type(error).__name__)
+                    return otherwise
+                await asyncio.sleep(0.1 * 2 ** (tried - 1) * random.uniform(0.5, 1))  # noqa: S311 (jitter)
+        raise AssertionError("unreachable")
+
+
+async def saver() -> TurnSaver | None:
+    """Return a checkpointer for one turn, or None while the database cannot be reached."""
+    try:
+        return TurnSaver(await pool())
+    except LOST as error:
+        logger.warning("checkpoints cannot be reached: %s", type(error).__name__)
+        return None
+
+
+async def forget(thread: str) -> None:
+    """Erase a conversation's state, with the conversation."""
+    await TurnSaver(await pool()).adelete_thread(thread)

@@ -1,0 +1,152 @@
+"""What a turn's nodes and tools are given: powers already bound to the asker, and nothing else.
+
+Nodes and tools import neither Django nor Channels: all they can do is here, bound by ``bindings``
+before the graph starts.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from uuid import UUID
+
+from apps.agents.sources import SourceLedger
+from apps.knowledge.retrieval.passages import Passage, SearchResult
+from apps.models.chat import ChatDelta, ChatReply, ChatRequest, Usage, Wire
+
+if TYPE_CHECKING:
+    from apps.agents.tools.catalog import Tool
+
+
+@dataclass(frozen=True, slots=True)
+class Switches:
+    """What segment 2 of the prompt says, and what tools are cut by."""
+
+    knowledge: bool
+    web: bool = False
+    graph: bool = False
+    language: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AgentProfile:
+    """The agent's own part of the prompt and its call settings."""
+
+    name: str
+    instructions: str = ""
+    temperature: float | None = None
+    max_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """A knowledge base of the turn's snapshot."""
+
+    id: UUID
+    name: str
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """How much a turn may use before a final answer is forced. Times in seconds, sizes in tokens."""
+
+    rounds: int = 8  # of tool calls, one after the other
+    calls: int = 24
+    repeats: int = 3  # identical calls answered from the turn's cache
+    wall_s: float = 240.0
+    tool_s: float = 30.0
+    prompt_tokens: int = 24_000
+    history_tokens: int = 12_000
+
+
+@runtime_checkable
+class Decision(Protocol):
+    """What a question wants, as ``apps.models.decision`` says it."""
+
+    @property
+    def label(self) -> str: ...
+    @property
+    def confidence(self) -> float: ...
+    @property
+    def method(self) -> str: ...
+
+
+@dataclass(slots=True)
+class TurnRecord:
+    """What a turn has done so far; the only thing of a turn's context that changes."""
+
+    sources: SourceLedger = field(default_factory=SourceLedger)
+    text: list[str] = field(default_factory=list)
+    usage: Usage = field(default_factory=Usage)
+    results: dict[str, Any] = field(default_factory=dict)  # of tool calls, by name and arguments
+    calls: int = 0
+    repeats: int = 0
+    rounds: int = 0
+    request_bytes: int = 0
+    reused_bytes: int = 0
+    unknown_citations: int = 0
+    cut: bool = False  # the model reached its output limit
+    stopped: bool = False
+    began: float = field(default_factory=monotonic)
+
+    def elapsed_s(self) -> float:
+        """Return the seconds since the turn began."""
+        return monotonic() - self.began
+
+
+class ListChunks(Protocol):
+    """Reads whole passages in document order, of the turn's snapshot only."""
+
+    async def __call__(
+        self,
+        *,
+        chunk_ids: Sequence[UUID] = (),
+        document_id: UUID | None = None,
+        first: int = 0,
+        count: int = 10,
+    ) -> Sequence[Passage]: ...
+
+
+class DocumentInfo(Protocol):
+    """Describes documents of the turn's snapshot, as plain JSON."""
+
+    async def __call__(self, *, document_ids: Sequence[UUID] = ()) -> Sequence[Mapping[str, Any]]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class TurnContext:
+    """Everything a node or a tool may use in this turn. Never stored, so it may hold clients."""
+
+    turn_id: UUID
+    number: int
+    question: str
+    today: str
+    agent: AgentProfile
+    bases: tuple[Base, ...]
+    switches: Switches
+    tools: Mapping[str, "Tool"]
+    schemas: tuple[Wire, ...]  # of ``tools``, in the order they are always sent
+    budget: Budget
+    rebuilt: list[Wire] | None  # earlier messages, where the checkpoint does not have them
+    rewrites: bool  # whether a model can restore references
+    record: TurnRecord
+    stop: asyncio.Event
+    # knowledge: scoped to the asker in SQL, at each call
+    search: Callable[[str, int], Awaitable[SearchResult]]
+    grep: Callable[[str, int], Awaitable[Sequence[Passage]]]
+    read: ListChunks
+    info: DocumentInfo
+    # models
+    stream: Callable[[ChatRequest], AsyncGenerator[ChatDelta, None]]
+    ask_fast: Callable[[ChatRequest], Awaitable[ChatReply]]
+    decide: Callable[[str], Awaitable[Decision]]
+    size: Callable[[Wire], int]
+    # memory: the asker's own
+    remember: Callable[[Sequence[str]], Awaitable[None]]
+    recall: Callable[[str], Awaitable[list[str]]]
+    # to the asker
+    emit: Callable[[str, dict[str, Any]], None]
+    token: Callable[[str], None]
+    say: Callable[..., str]  # a sentence of ``notices`` in the turn's language

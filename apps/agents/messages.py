@@ -1,0 +1,72 @@
+"""Wire messages as lists: turns, pairs of call and result, and the check before every send."""
+
+from collections.abc import Sequence
+
+from apps.models.chat import Wire
+
+INTERRUPTED_TOOL = "[interrupted before this tool returned]"
+INTERRUPTED_ANSWER = "[no answer: this turn was interrupted]"
+
+
+def split_turns(messages: Sequence[Wire]) -> list[list[Wire]]:
+    """Cut a conversation at its user messages; what stands before the first belongs to no turn."""
+    turns: list[list[Wire]] = []
+    for message in messages:
+        if message["role"] == "user":
+            turns.append([message])
+        elif turns:
+            turns[-1].append(message)
+    return turns
+
+
+def repair(messages: Sequence[Wire]) -> list[Wire]:
+    """Return the messages as every vendor accepts them.
+
+    A call without its result gets one that says so, in the order of the calls and right behind
+    them; results without a call and second results are dropped; two questions in a row get an
+    "interrupted" answer between them; system messages other than the first message, and whatever
+    stands before the first question, are dropped. A pure function of the list, so bytes that were
+    sent once are sent again.
+    """
+    repaired: list[Wire] = []
+    pending: dict[str, None] = {}
+
+    def close_calls() -> None:
+        repaired.extend({"role": "tool", "tool_call_id": call, "content": INTERRUPTED_TOOL} for call in pending)
+        pending.clear()
+
+    asked = False
+    for position, message in enumerate(messages):
+        role = message["role"]
+        if role == "tool":
+            if message["tool_call_id"] not in pending:
+                continue
+            del pending[message["tool_call_id"]]
+            repaired.append(message)
+            continue
+        close_calls()
+        if role == "system" and position > 0:
+            continue
+        if role == "assistant" and not asked:
+            continue
+        if role == "user":
+            if repaired and repaired[-1]["role"] in {"user", "tool"}:
+                repaired.append({"role": "assistant", "content": INTERRUPTED_ANSWER})
+            asked = True
+        repaired.append(message)
+        pending.update((call["id"], None) for call in message.get("tool_calls") or ())
+    close_calls()
+    return repaired
+
+
+def question_and_answer(turn: Sequence[Wire]) -> tuple[str, str]:
+    """Return a turn's question and its last text; empty where there is none."""
+    answers = [m["content"] for m in turn if m["role"] == "assistant" and m.get("content")]
+    return str(turn[0]["content"]), str(answers[-1]) if answers else ""
+
+
+def estimated_tokens(message: Wire) -> int:
+    """Return about how many tokens a message has: a third of its bytes, rather too many than too few."""
+    calls = message.get("tool_calls") or ()
+    text = (message.get("content") or "", *(call["function"]["arguments"] for call in calls))
+    return sum(len(part.encode()) for part in text) // 3 + 4

@@ -1,0 +1,46 @@
+"""Node: what the answer may cite so far."""
+
+import re
+from typing import Any
+
+from langgraph.runtime import Runtime
+
+from apps.agents.context import TurnContext
+from apps.agents.messages import split_turns
+from apps.agents.state import TurnState
+from apps.agents.tools.catalog import TOOLS, Tool
+
+RESULT = re.compile(r'^<result id="c(\d+)" ', re.MULTILINE)
+
+
+async def collect_sources(state: TurnState, runtime: Runtime[TurnContext]) -> dict[str, Any]:
+    """Read this turn's retrieval results for the numbers they hold; emit ``sources``.
+
+    Earlier turns' results, other tools' results and what a document's own text looks like do not
+    count. Writes ``sources`` in the socket's shape.
+    """
+    context = runtime.context
+    turn = split_turns(state["messages"])[-1]
+    retrieval = {
+        call["id"]
+        for message in turn
+        for call in message.get("tool_calls") or ()
+        if _is_retrieval(call["function"]["name"])
+    }
+    numbers = {
+        int(n)
+        for message in turn
+        if message["role"] == "tool" and message["tool_call_id"] in retrieval
+        for n in RESULT.findall(message["content"])
+    }
+    sources = [source.as_event() for source in context.record.sources.pick(numbers)]
+    if sources != state.get("sources"):
+        context.emit("sources", {"sources": sources})
+    return {"sources": sources}
+
+
+def _is_retrieval(name: str) -> bool:
+    if name not in TOOLS:
+        return False
+    tool: Tool = TOOLS.get(name)
+    return tool.retrieval

@@ -1,0 +1,171 @@
+"""Node: run the calls that the model made, side by side. It never raises."""
+
+import asyncio
+import logging
+import random
+from collections.abc import Awaitable, Callable
+from time import monotonic
+from typing import Any
+
+import orjson
+from langgraph.runtime import Runtime
+from pydantic import ValidationError
+
+from apps.agents.context import TurnContext
+from apps.agents.state import TurnState
+from apps.agents.tools.catalog import Tool, ToolResult
+from apps.agents.tools.results import LIMIT
+from apps.common.errors import KnowSphereError, NotFound
+from apps.common.text import storable
+from apps.models.chat import Wire
+
+logger = logging.getLogger(__name__)
+
+TRIES = 4  # the first and at most three more
+WAIT_S = 0.2
+ARGUMENTS_LIMIT = 20_000  # characters
+STOPPED = "[stopped before this tool returned]"
+
+
+async def tools(state: TurnState, runtime: Runtime[TurnContext]) -> dict[str, Any]:
+    """Answer every call of the last message, in its order, whatever happens.
+
+    Wrong arguments, unknown tools and failures go back to the model as text. A stop ends the calls
+    that are still running; each still gets a message. Writes ``messages``.
+    """
+    context = runtime.context
+    calls: list[Wire] = state["messages"][-1]["tool_calls"]
+    context.record.rounds += 1
+    tasks = [asyncio.ensure_future(_shown(context, call)) for call in calls]
+    stopping = asyncio.ensure_future(context.stop.wait())
+    running = set(tasks)
+    try:
+        while running and not stopping.done():
+            done, _ = await asyncio.wait({*running, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            running -= done
+    finally:
+        for task in (stopping, *tasks):
+            task.cancel()
+        ended = await asyncio.gather(*tasks, return_exceptions=True)
+    texts = [STOPPED if isinstance(result, BaseException) else result.text for result in ended]
+    return {
+        "messages": [
+            {"role": "tool", "tool_call_id": call["id"], "content": text}
+            for call, text in zip(calls, texts, strict=True)
+        ]
+    }
+
+
+async def _shown(context: TurnContext, call: Wire) -> ToolResult:
+    name = str(call["function"]["name"])[:100]
+    arguments = _parse(call["function"].get("arguments"))
+    shown = arguments if isinstance(arguments, dict) else {}
+    began = monotonic()
+    context.emit("tool.started", {"call_id": call["id"], "name": name, "arguments": shown})
+    result = ToolResult(STOPPED, summary=context.say("tool_stopped"), ok=False)
+    try:
+        result = await run_call(context, name, arguments)
+    finally:
+        context.emit(
+            "tool.finished",
+            {
+                "call_id": call["id"],
+                "name": name,
+                "summary": result.summary,
+                "ok": result.ok,
+                "elapsed_ms": round((monotonic() - began) * 1000),
+                "ref": None,
+            },
+        )
+    return result
+
+
+async def run_call(context: TurnContext, name: str, arguments: dict[str, Any] | str) -> ToolResult:
+    """Run one call within its limits and return what the model is told.
+
+    ``arguments`` is the parsed object, or the reason why there is none.
+    """
+    record, budget = context.record, context.budget
+    tool = context.tools.get(name)
+    if tool is None:
+        available = ", ".join(context.tools) or "none"
+        return _refused(context, f"Error: there is no tool {name!r} in this turn. Available: {available}.")
+    if isinstance(arguments, str):
+        return _refused(context, f"Error: {arguments}")
+    try:
+        checked = tool.arguments.model_validate(arguments)
+    except ValidationError as error:
+        return _refused(context, f"Error: wrong arguments for {name}: {_fields(error)}")
+    key = f"{name} {orjson.dumps(checked.model_dump(mode='json'), option=orjson.OPT_SORT_KEYS).decode()}"
+    if key in record.results:
+        record.repeats += 1
+        earlier: ToolResult = record.results[key]
+        return ToolResult(f"(The same call as before; this is its result again.)\n{earlier.text}", earlier.summary)
+    if record.calls >= budget.calls:
+        return _refused(context, "Error: this turn's budget of tool calls is used up. Answer from what you have read.")
+    record.calls += 1
+    result = await _retried(context, tool, lambda: tool.run(context, checked))
+    if result.ok:
+        record.results[key] = result
+    return result
+
+
+async def _retried(context: TurnContext, tool: Tool, attempt: Callable[[], Awaitable[ToolResult]]) -> ToolResult:
+    for tried in range(1, TRIES + 1):
+        try:
+            async with asyncio.timeout(context.budget.tool_s):
+                result = await attempt()
+            return ToolResult(storable(result.text)[: LIMIT + 500], result.summary, result.ok)
+        except TimeoutError:
+            text = f"Error: {tool.name} did not finish within {context.budget.tool_s:g} s."
+            return ToolResult(text, context.say("tool_failed"), ok=False)
+        except NotFound:
+            return _refused(context, "Error: not found.")
+        except (KnowSphereError, ConnectionError) as error:
+            passing = not isinstance(error, KnowSphereError) or error.retryable
+            if not passing or tried == TRIES:
+                code = error.code if isinstance(error, KnowSphereError) else "connection_lost"
+                text = f"Error: {tool.name} failed ({code}). Say so if the answer depends on it."
+                return ToolResult(text, context.say("tool_failed"), ok=False)
+            await asyncio.sleep(WAIT_S * 2 ** (tried - 1) * random.uniform(0.5, 1))  # noqa: S311 (jitter)
+        except Exception as error:
+            logger.exception("tool %s failed", tool.name)
+            text = f"Error: {tool.name} failed ({type(error).__name__}). Say so if the answer depends on it."
+            return ToolResult(text, context.say("tool_failed"), ok=False)
+    raise AssertionError("unreachable")
+
+
+def _refused(context: TurnContext, text: str) -> ToolResult:
+    return ToolResult(text, context.say("tool_refused"), ok=False)
+
+
+def _parse(raw: Any) -> dict[str, Any] | str:
+    """Return the arguments as an object, or why they are none."""
+    if isinstance(raw, dict):
+        return dict(_storable(raw))
+    if not isinstance(raw, str) or not raw.strip():
+        return "the arguments are empty; send a JSON object."
+    if len(raw) > ARGUMENTS_LIMIT:
+        return f"the arguments are longer than {ARGUMENTS_LIMIT} characters."
+    try:
+        parsed = orjson.loads(storable(raw))
+    except orjson.JSONDecodeError as error:
+        return f"the arguments are not JSON: {error}"
+    return dict(_storable(parsed)) if isinstance(parsed, dict) else "the arguments must be a JSON object."
+
+
+def _storable(value: Any) -> Any:
+    """Drop what the database refuses, which JSON can hide in escapes."""
+    if isinstance(value, dict):
+        return {storable(key): _storable(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_storable(item) for item in value]
+    return storable(value) if isinstance(value, str) else value
+
+
+def _fields(error: ValidationError) -> str:
+    places = (
+        f"{'.'.join(map(str, part['loc'])) or 'arguments'}: {part['msg']}"
+        for part in error.errors(include_url=False, include_context=False)
+    )
+    return "; ".join(places)[:1000]

@@ -1,0 +1,29 @@
+"""Sentences that the product itself says in a turn, in the turn's language."""
+
+from django.utils import translation
+from django.utils.translation import gettext_lazy as _
+
+NOTICES = {
+    "no_base": _(
+        "No knowledge base is selected, so there is nothing to look this up in. "
+        "Select one, or upload documents, and ask again."
+    ),
+    "web_off": _("This needs the web, and web access is off for this question. Turn it on and ask again."),
+    "remembered": _("I will remember that. You can delete it at any time in your memory settings."),
+    "no_memory": _("Your saved notes could not be read, so this answer does without them."),
+    "passages_found": _("Passages: %(passages)s, documents: %(documents)s"),
+    "documents_described": _("Documents: %(documents)s"),
+    "tool_refused": _("Not done: the call was wrong."),
+    "tool_failed": _("Did not work."),
+    "tool_stopped": _("Stopped."),
+    "no_checkpoint": _(
+        "The conversation's state could not be reached. This answer was made from memory and is complete."
+    ),
+    "cut": _("The answer reached the model's length limit."),
+}
+
+
+def say(language: str, code: str, **values: object) -> str:
+    """Return a notice in ``language``."""
+    with translation.override(language):
+        return str(NOTICES[code]) % values

@@ -1,0 +1,69 @@
+"""Whether a model's rewrite of a question may be used. Pure."""
+
+import re
+
+INSTRUCTION = re.compile(
+    r"^\s*(?:please\b|search\b|find\b|look\s+up\b|tell\s+me\b|query\b|retrieve\b|请|帮我|搜索|检索|查询|查找|重新)",
+    re.IGNORECASE,
+)
+WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+#_-]*|[\u3400-\u9fff]")
+NUMBER = re.compile(r"\d[\d.,]*")
+
+
+def _listed(words: str, characters: str) -> frozenset[str]:
+    return frozenset(words.split()) | frozenset(characters)
+
+
+# Words that a rewrite may replace: they only point at something said before.
+POINTERS = _listed(
+    "it its they them their theirs he him his she her hers this that these those there here one ones "
+    "the a an what how and about so then also else same former latter such above previous",
+    "它他她其这那此该们呢吗的了么个者些之哪些前后上述者另还又也",
+)
+# Words that a rewrite may bring in without their having been said before.
+GLUE = _listed(
+    "the a an of in on at for to from by with and or is are was were do does did has have had be been "
+    "what which who whom whose when where why how many much",
+    "的了在是和与及或有对于中为从到什么哪谁何时地怎样多少吗呢是否几个关",
+)
+KEPT = 0.8
+NEW = 0.15
+
+
+def accepted(question: str, rewrite: str, *, earlier: str) -> bool:
+    """Return whether ``rewrite`` only restores references and ellipsis.
+
+    It keeps the question's own words ("recent", "popular", numbers), brings in only words of the
+    earlier conversation, stays a question, and stays short. Thresholds are shares of words (of
+    characters in Chinese).
+    """
+    if not rewrite or "\n" in rewrite or len(rewrite) > 3 * len(question) + 200:
+        return False
+    if INSTRUCTION.match(rewrite) and not INSTRUCTION.match(question):
+        return False
+    before, after = _words(question), _words(rewrite)
+    if set(NUMBER.findall(question)) - set(NUMBER.findall(rewrite)):
+        return False
+    own = before - POINTERS
+    if own and len(own & after) < KEPT * len(own):
+        return False
+    if _qualifiers(question) - _qualifiers(rewrite):
+        return False
+    fresh = after - before - GLUE - POINTERS - _words(earlier)
+    return len(fresh) <= NEW * len(after)
+
+
+QUALIFIER = re.compile(
+    r"\b(?:not|no|never|without|only|recent|recently|latest|newest|popular|first|last|best|worst|most|least|all|any|"
+    r"every|each|current|currently|today|yesterday|tomorrow|average|total|maximum|minimum|before|after)\b|"
+    r"最近|最新|最热|热门|流行|最[\u3400-\u9fff]|第[一二三四五六七八九十]|首次|目前|当前|现在|今天|昨天|明天|不|没|无|仅|只|全部|所有|每|平均|总|之前|之后",
+    re.IGNORECASE,
+)
+
+
+def _qualifiers(text: str) -> set[str]:
+    return {match.lower() for match in QUALIFIER.findall(text)}
+
+
+def _words(text: str) -> set[str]:
+    return {word.lower().rstrip(".") for word in WORD.findall(text)}

@@ -1,0 +1,59 @@
+"""Tool: search by meaning and by words in the turn's knowledge bases."""
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from apps.agents.context import TurnContext
+from apps.agents.tools.catalog import Tool, ToolResult
+from apps.agents.tools.excerpts import excerpt
+from apps.agents.tools.results import counted, show
+from apps.knowledge.retrieval.passages import Passage
+
+EXCERPT = 560  # characters; ten of them with their heads fit one result
+EMPTY = {
+    "no_base": "No knowledge base is selected.",
+    "nothing_indexed": "The selected knowledge bases hold no indexed document yet.",
+}
+
+
+class Arguments(BaseModel):
+    """What to look for."""
+
+    model_config = ConfigDict(extra="forbid", str_strip_whitespace=True)
+
+    query: str = Field(
+        min_length=1, max_length=500, description="A whole question or the words to look for, in any language."
+    )
+    top_k: int = Field(default=8, ge=1, le=10, description="How many passages.")
+
+
+async def doc_retrieval(context: TurnContext, arguments: Arguments) -> ToolResult:
+    """Search once, by meaning and by words together; long passages are shown as excerpts."""
+    found = await context.search(arguments.query, arguments.top_k)
+    notes = []
+    if found.degraded:
+        notes.append(f"Part of the search failed ({', '.join(found.degraded)}): results may be incomplete.")
+    if not found.passages:
+        reason = EMPTY.get(found.empty_reason, f"Nothing found for {arguments.query!r}. Try fewer or other words.")
+        return ToolResult("\n".join([reason, *notes]), summary=counted(context, ()))
+
+    def body(passage: Passage) -> tuple[str, str]:
+        shown = excerpt(passage.text, arguments.query, limit=EXCERPT)
+        return shown, "full" if shown == passage.text else "excerpt"
+
+    text, shown = show(context, "doc_retrieval", found.passages, body, notes=notes)
+    if 'part="excerpt"' in text:
+        text += "\nRead those marked as excerpts in full with list_chunks before you answer from them."
+    return ToolResult(text, summary=counted(context, found.passages[:shown]))
+
+
+TOOL = Tool(
+    name="doc_retrieval",
+    description=(
+        "Search the selected knowledge bases by meaning and by words. Returns numbered passages, the best first. "
+        "Use it before answering any question about facts."
+    ),
+    arguments=Arguments,
+    run=doc_retrieval,
+    needs_knowledge=True,
+    retrieval=True,
+)

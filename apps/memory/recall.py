@@ -1,0 +1,42 @@
+"""What of a person's memory belongs to a question."""
+
+from uuid import UUID
+
+from apps.knowledge.index_text import postings
+from apps.memory.models import MemoryItem
+from apps.workspaces.models import User
+
+ABOUT_THE_PERSON = 10  # newest profile and interest items
+FACTS = 5  # that share the most with the question
+CONSIDERED = 200  # newest facts that are compared
+CHARACTERS = 2_000  # of all together
+
+
+def recall(*, user: User, workspace_id: UUID, question: str) -> list[str]:
+    """Return the person's own items for a question, most useful first, capped.
+
+    Profile and interests come always; facts only where they share a word with the question, rarer
+    words counting more. Reads rows each time, so a deleted item is gone at once.
+    """
+    own = MemoryItem.objects.visible_to(user).filter(workspace_id=workspace_id).order_by("-created_at")
+    kinds = MemoryItem.Kind
+    person = list(own.exclude(kind=kinds.FACT).values_list("text", flat=True)[:ABOUT_THE_PERSON])
+    facts = list(own.filter(kind=kinds.FACT).values_list("text", flat=True)[:CONSIDERED])
+    chosen: list[str] = []
+    room = CHARACTERS
+    for text in [*person, *relevant(facts, question)[:FACTS]]:
+        if len(text) > room:
+            break
+        room -= len(text)
+        chosen.append(text)
+    return chosen
+
+
+def relevant(facts: list[str], question: str) -> list[str]:
+    """Return the facts that share a term with the question, the best first."""
+    asked = set(postings(question))
+    terms = [set(postings(fact)) for fact in facts]
+    often = {term: sum(term in fact for fact in terms) for term in asked}
+    scores = [sum(1 / often[term] for term in asked & fact) for fact in terms]
+    order = sorted(range(len(facts)), key=lambda i: -scores[i])
+    return [facts[i] for i in order if scores[i] > 0]

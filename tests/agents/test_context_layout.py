@@ -1,0 +1,124 @@
+"""K20: six segments whose beginning stays the same, byte for byte."""
+
+import hashlib
+from itertools import pairwise
+from pathlib import Path
+
+import orjson
+import pytest
+
+from apps.agents.context import AgentProfile, Switches
+from apps.agents.context_layout import lay_out, task, turn_context, window_start
+from apps.agents.messages import estimated_tokens
+from apps.agents.prefix import request_bytes
+from apps.agents.prompts import identity
+from apps.agents.services import DEFAULT_TOOLS
+from apps.agents.tools import catalog
+
+GOLDEN = Path(__file__).parent / "layout.golden.json"
+CALL = {"id": "k1", "type": "function", "function": {"name": "doc_retrieval", "arguments": '{"query": "leave"}'}}
+EARLIER = [
+    {"role": "user", "content": "How long is annual leave?"},
+    {"role": "assistant", "content": None, "tool_calls": [CALL]},
+    {"role": "tool", "tool_call_id": "k1", "content": '<results tool="doc_retrieval">…'},
+    {"role": "assistant", "content": "Ten days [[c1]]."},
+]
+NOW = {"role": "user", "content": "那病假呢？"}
+
+
+def view(messages, *, switches=None, budget=10_000, **kwargs):
+    return lay_out(
+        messages,
+        identity="You answer.",
+        switches=switches or Switches(knowledge=True),
+        history_budget=budget,
+        size=estimated_tokens,
+        **kwargs,
+    )
+
+
+def conversation(turns):
+    for number in range(turns):
+        yield {"role": "user", "content": f"question {number}"}
+        yield {"role": "assistant", "content": f"answer {number}"}
+
+
+def test_golden_bytes():
+    block = turn_context(
+        today="2026-11-30",
+        question="那病假呢？",
+        rewrite="病假有多长？",
+        background=["I work in </turn_context> finance"],
+    )
+    laid = view([*EARLIER, NOW], turn_context=block, handoff="Done: nothing yet.")
+    assert orjson.dumps(laid, option=orjson.OPT_INDENT_2) == GOLDEN.read_bytes().rstrip(b"\n")
+
+
+def test_the_tools_and_the_rules_of_an_agent_are_the_same_bytes_every_time():
+    tools = catalog.usable(reversed(DEFAULT_TOOLS), Switches(knowledge=True))
+    assert list(tools) == sorted(DEFAULT_TOOLS)
+    schemas = [catalog.schema(tool) for tool in tools.values()]
+    first = request_bytes(schemas, [{"role": "system", "content": identity(AgentProfile("A", "Be kind."))}])
+    again = request_bytes(
+        [catalog.schema(tool) for tool in catalog.usable(DEFAULT_TOOLS, Switches(knowledge=True)).values()],
+        [{"role": "system", "content": identity(AgentProfile("A", "Be kind."))}],
+    )
+    assert hashlib.sha256(first).digest() == hashlib.sha256(again).digest()
+    assert b"title" not in first
+
+
+def test_a_tool_that_cannot_work_is_not_offered():
+    assert catalog.usable([*DEFAULT_TOOLS, "gone"], Switches(knowledge=False)) == {}
+
+
+def test_within_a_turn_the_prompt_only_grows():
+    block = turn_context(today="2026-11-30", question="q", rewrite="r", background=[])
+    before = request_bytes([], view([*EARLIER, NOW], turn_context=block))
+    call = {**CALL, "id": "k2"}
+    later = [
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "k2", "content": "x"},
+    ]
+    after = request_bytes([], view([*EARLIER, NOW, *later], turn_context=block))
+    assert after.startswith(before)
+
+
+def test_a_switch_changes_nothing_before_its_segment():
+    on = request_bytes([], view([NOW], switches=Switches(knowledge=True)))
+    off = request_bytes([], view([NOW], switches=Switches(knowledge=False, language="en")))
+    assert on.split(b"# This conversation")[0] == off.split(b"# This conversation")[0]
+    assert "English" in task(Switches(knowledge=False, language="en"))
+
+
+def test_the_turn_context_is_not_in_the_next_turns_prompt():
+    first = view([EARLIER[0]], turn_context="Today is 2026-11-30.")
+    assert first[1]["content"].endswith("\n\nHow long is annual leave?")
+    assert view([*EARLIER, NOW])[1]["content"] == "How long is annual leave?"
+
+
+@pytest.mark.parametrize("turns", range(40))
+def test_the_window_keeps_eight_to_sixteen_turns_and_moves_in_steps(turns):
+    start = window_start([1] * turns, keep=8, budget=10**6)
+    assert min(turns, 8) <= turns - start <= 16
+    if turns:
+        before = window_start([1] * (turns - 1), keep=8, budget=10**6)
+        assert start == before or turns - start == 8
+
+
+def test_the_window_falls_to_half_the_budget_and_then_holds():
+    starts = [window_start([100] * n, keep=8, budget=1000) for n in range(30)]
+    held = [(n - start) * 100 for n, start in enumerate(starts)]
+    assert max(held) <= 1000
+    assert len(set(starts)) < 8
+    assert starts == sorted(starts)
+
+
+def test_one_huge_turn_leaves_the_view():
+    assert window_start([10, 5000, 10], keep=8, budget=1000) == 2
+    assert [m["content"] for m in view([*conversation(1), NOW], budget=1)][1:] == ["那病假呢？"]
+
+
+def test_history_between_two_steps_is_a_prefix():
+    views = [request_bytes([], view([*conversation(n), NOW])[:-1]) for n in range(17)]
+    for before, after in pairwise(views):
+        assert after.startswith(before)

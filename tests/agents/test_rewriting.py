@@ -1,0 +1,42 @@
+"""K9: a rewrite restores references and changes nothing else."""
+
+import pytest
+
+from apps.agents.rewriting import accepted
+
+EARLIER = "Q: Who wrote the Atlas report of 2023?\nA: Maria Chen wrote the Atlas report [[c1]].\n"
+FRUEHER = "Q: 阿特拉斯报告是谁写的？\nA: 陈玛丽写了阿特拉斯报告。\n"
+
+
+@pytest.mark.parametrize(
+    ("question", "rewrite"),
+    [
+        ("When did she publish it?", "When did Maria Chen publish the Atlas report?"),
+        ("And in 2024?", "Who wrote the Atlas report in 2024?"),
+        ("What are the most popular recent reports?", "What are the most popular recent reports?"),
+        ("她什么时候发表的？", "陈玛丽什么时候发表阿特拉斯报告的？"),
+        ("那最近的报告呢？", "最近的阿特拉斯报告是谁写的？"),
+    ],
+)
+def test_restoring_is_accepted(question, rewrite):
+    assert accepted(question, rewrite, earlier=EARLIER + FRUEHER)
+
+
+@pytest.mark.parametrize(
+    ("question", "rewrite"),
+    [
+        ("What are the most popular recent reports?", "What are the reports?"),
+        ("Which reports are recent?", "Which reports are from 2023?"),
+        ("When did she publish it?", "Please search when Maria Chen published the Atlas report"),
+        ("她什么时候发表的？", "请再次搜索陈玛丽什么时候发表阿特拉斯报告"),
+        ("When did she publish it?", "Maria Chen published the Atlas report in March, to wide acclaim from critics."),
+        ("When did she publish it?", "When did Jonathan Rivers publish the Borealis memorandum?"),
+        ("Is it not free?", "Is the Atlas report free?"),
+        ("那最近的报告呢？", "阿特拉斯的报告呢？"),
+        ("How many in 2024?", "How many in 2023?"),
+        ("When?", ""),
+        ("When?", "When?\nThe answer is 2023."),
+    ],
+)
+def test_anything_else_is_refused(question, rewrite):
+    assert not accepted(question, rewrite, earlier=EARLIER + FRUEHER)
