@@ -11,6 +11,21 @@ http = get_asgi_application()
 
 from channels.routing import ProtocolTypeRouter
 
+from apps.common.database import close_pool
 from apps.common.lifespan import Lifespan
+from apps.conversations.engine import ENGINE
+from apps.conversations.routing import sockets
 
-application = Lifespan(ProtocolTypeRouter({"http": http}), services=[])
+
+class Pool:
+    """The async connection pool opens with its first use and closes after everybody who uses it."""
+
+    async def start(self) -> None:
+        """Do nothing: a database that is away must not keep the process from starting."""
+
+    async def stop(self) -> None:
+        """Close the pool."""
+        await close_pool()
+
+
+application = Lifespan(ProtocolTypeRouter({"http": http, "websocket": sockets}), services=[Pool(), ENGINE])

@@ -18,7 +18,9 @@ class ConversationQuerySet(models.QuerySet["Conversation"]):
         """Keep the user's own conversations in workspaces that they still belong to."""
         return self.filter(owner_id=user.pk, workspace__in=Workspace.objects.visible_to(user), deleted_at__isnull=True)
 
-    editable_by = visible_to
+    def editable_by(self, user: User | AnonymousUser) -> Self:
+        """Keep what ``user`` may rename or delete: the same, their own."""
+        return self.visible_to(user)
 
 
 class TurnQuerySet(models.QuerySet["Turn"]):

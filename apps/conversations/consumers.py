@@ -1,0 +1,154 @@
+"""The websocket of a conversation (docs/websocket.md)."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from contextlib import aclosing
+from typing import Any
+from uuid import UUID
+
+import orjson
+from channels.generic.websocket import AsyncWebsocketConsumer
+from django.utils import translation
+
+from apps.common.errors import KnowSphereError, NotFound
+from apps.conversations import errors, frames, services, signin
+from apps.conversations.engine import ENGINE
+
+logger = logging.getLogger(__name__)
+
+CLOSE_CODES = {401: 4401, 403: 4403, 404: 4404, 503: 1013}
+
+
+class Unexpected(KnowSphereError):
+    """A failure that nobody foresaw; the log has it."""
+
+    code = "internal_error"
+    status = 500
+    retryable = True
+
+
+class RefusingConsumer(AsyncWebsocketConsumer):
+    """Accepts a socket and says why it is closed: a bare refusal is something no page can explain."""
+
+    channel_layer_alias = ""  # sockets watch the engine; nothing comes through a layer
+
+    async def dispatch(self, message: dict[str, Any]) -> None:
+        """Handle a message without Channels' detour through a thread: nothing here uses the ORM."""
+        await getattr(self, message["type"].replace(".", "_"))(message)
+
+    async def connect(self) -> None:
+        await self.accept()
+        await self.refuse(NotFound())
+
+    async def refuse(self, error: KnowSphereError) -> None:
+        """Say why and close."""
+        await self.send_error(error)
+        await self.close(code=CLOSE_CODES.get(error.status, 1011))
+
+    async def send_error(self, error: KnowSphereError) -> None:
+        """Send an error frame."""
+        await self.send(text_data=orjson.dumps({"type": "error", **error.as_dict()}, default=str).decode())
+
+
+class ConversationConsumer(RefusingConsumer):
+    """One tab's window on one conversation.
+
+    A turn belongs to the server, not to the socket: this class starts it, watches its numbered
+    events, and may go away at any moment. Watching is a task of its own, because Channels handles
+    one frame at a time and a "stop" must not wait for the answer's end.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._watching: dict[UUID, asyncio.Task[None]] = {}
+        self._joined: set[UUID] = set()  # turns that another tab began and this one shows unasked
+        self._leave: Callable[[], None] = lambda: None
+
+    async def connect(self) -> None:
+        self.caller = signin.Caller.of(self.scope["headers"])
+        self.conversation_id: UUID = self.scope["url_route"]["kwargs"]["pk"]
+        translation.activate(self.caller.language())
+        await self.accept()
+        try:
+            self.caller.check_origin()
+            self.user, self.conversation = await signin.admit(self.caller, self.conversation_id)
+        except KnowSphereError as error:
+            await self.refuse(error)
+            return
+        translation.activate(self.caller.language(self.user.language))
+        self._leave = ENGINE.join(self.conversation_id, self._turn_began)
+
+    async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
+        try:
+            frame = frames.parse(text_data)
+            if isinstance(frame, frames.Ping):
+                await self.send(text_data='{"type":"pong"}')
+            elif await self._admitted():
+                await self._handle(frame)
+        except KnowSphereError as error:
+            await self.send_error(error)
+        except Exception:
+            logger.exception("a frame could not be handled")
+            await self.send_error(Unexpected())
+
+    async def _handle(self, frame: frames.Ask | frames.Stop | frames.Resume) -> None:
+        match frame:
+            case frames.Ask() as ask:
+                turn = await services.start_turn(self.conversation, ask, actor=self.user)
+                if turn.pk in self._joined:  # watched since its first moment, as by every open tab
+                    self._joined.discard(turn.pk)
+                elif turn.pk not in self._watching:
+                    self._watch(turn.pk, after=0)
+            case frames.Stop(turn=turn_id):
+                await services.stop_turn(self.conversation, turn_id)
+            case frames.Resume(turn=turn_id, after=after):
+                turn = await services.find_turn(self.conversation, turn_id)
+                self._resume(turn.pk, after)
+
+    async def disconnect(self, code: int) -> None:
+        self._leave()
+        for task in self._watching.values():
+            task.cancel()  # the window closes; the turn goes on
+
+    async def _admitted(self) -> bool:
+        """Look again: the person may have signed out, left the workspace, or deleted the conversation."""
+        try:
+            self.user, self.conversation = await signin.admit(self.caller, self.conversation_id)
+        except (errors.SignedOut, NotFound) as error:
+            await self.refuse(error)
+            return False
+        return True
+
+    def _turn_began(self, turn_id: UUID) -> None:
+        if turn_id not in self._watching:
+            self._joined.add(turn_id)
+            self._watch(turn_id, after=0)
+
+    def _resume(self, turn_id: UUID, after: int) -> None:
+        """Watch from ``after`` on. A turn that this socket shows unasked goes on: all of it is on its way."""
+        if turn_id in self._joined:
+            self._joined.discard(turn_id)
+            return
+        if turn_id in self._watching:
+            self._watching[turn_id].cancel()
+        self._watch(turn_id, after=after)
+
+    def _watch(self, turn_id: UUID, *, after: int) -> None:
+        task = asyncio.create_task(self._send_frames(turn_id, after))
+        self._watching[turn_id] = task
+        task.add_done_callback(lambda done: self._watched(turn_id, done))
+
+    def _watched(self, turn_id: UUID, task: asyncio.Task[None]) -> None:
+        if self._watching.get(turn_id) is task:
+            del self._watching[turn_id]
+            self._joined.discard(turn_id)
+        if not task.cancelled() and task.exception():
+            logger.warning("watching ended", exc_info=task.exception())
+
+    async def _send_frames(self, turn_id: UUID, after: int) -> None:
+        send = self.base_send
+        async with aclosing(ENGINE.follow(turn_id, after=after)) as batches:
+            async for batch in batches:
+                for text in batch:
+                    await send({"type": "websocket.send", "text": text})

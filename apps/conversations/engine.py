@@ -1,0 +1,263 @@
+"""Turns as tasks of the server: begun once, watched by any number of sockets, ended in order.
+
+A turn belongs to the process that began it, never to a socket. Its events are in memory while it
+runs (``TurnLog``) and in rows a quarter of a second later; where the process dies, another one, or
+its successor, finds the turn without a living owner and ends it as interrupted (``rows``).
+"""
+
+import asyncio
+import contextvars
+import logging
+import os
+import secrets
+import socket
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+from dataclasses import dataclass, field
+from typing import Any, Protocol, cast
+from uuid import UUID
+
+import psycopg
+from django.utils import translation
+from django.utils.module_loading import import_string
+
+from apps.agents.turn import EventSink, TurnOutcome, TurnRequest
+from apps.common import logs
+from apps.common.database import pool
+from apps.common.errors import KnowSphereError
+from apps.conversations import errors, rows_liveness
+from apps.conversations.ending import end_turn
+from apps.conversations.log import TurnLog
+from apps.conversations.news import WISH_S, News
+from apps.conversations.sink import TurnSink
+from apps.conversations.writer import EventWriter
+
+logger = logging.getLogger(__name__)
+
+BEAT_S = 2.0
+SWEEP_S = 3.0
+STOP_PATIENCE_S = 1.0  # a runner that was asked to stop gets this long before it is cancelled
+GRACE_S = 10.0  # how long turns may go on after SIGTERM
+REMEMBER_S = 30.0  # how long a finished turn's frames stay in memory for late watchers
+
+
+class RunTurn(Protocol):
+    """The agents' side of a turn (``apps.agents.runner.run_turn``)."""
+
+    def __call__(
+        self, request: TurnRequest, *, events: EventSink, stop: asyncio.Event
+    ) -> Coroutine[Any, Any, TurnOutcome]: ...
+
+
+@dataclass(eq=False)
+class Running:
+    """A turn of this process."""
+
+    request: TurnRequest
+    language: str
+    started: dict[str, Any]
+    log: TurnLog
+    sink: TurnSink
+    stop: asyncio.Event = field(default_factory=asyncio.Event)
+    committed: asyncio.Event = field(default_factory=asyncio.Event)
+    task: asyncio.Task[None] | None = None
+    work: asyncio.Task[TurnOutcome] | None = None
+
+
+class Engine:
+    """The turns of one process. ``run_turn`` is the agents' runner unless a test gives another."""
+
+    def __init__(self, run_turn: RunTurn | None = None) -> None:
+        self.run_turn = run_turn
+        self.grace_s = GRACE_S
+        self.remember_s = REMEMBER_S
+        self.process = ""
+        self.closing = False
+        self._running: dict[UUID, Running] = {}
+        self._logs: dict[UUID, TurnLog] = {}
+        self._sockets: dict[UUID, set[Callable[[UUID], None]]] = {}
+        self._tasks: list[asyncio.Task[None]] = []
+
+    @property
+    def started(self) -> bool:
+        """Whether this process can run turns."""
+        return bool(self._tasks) and not self.closing
+
+    async def start(self) -> None:
+        """Begin to listen, to beat and to write; end what a dead process left behind."""
+        self.process = f"{socket.gethostname()[:30]}-{os.getpid()}-{secrets.token_hex(4)}"
+        self.closing = False
+        self._running, self._logs, self._sockets = {}, {}, {}
+        self.writer = EventWriter()
+        self.news = News(self.process, self._hear)
+        loops = (self.writer.run(), self.news.run(), self._every(BEAT_S, self._beat), self._every(SWEEP_S, self._sweep))
+        self._tasks = [asyncio.create_task(loop, context=contextvars.Context()) for loop in loops]
+
+    async def stop(self) -> None:
+        """Let turns finish for the grace time, interrupt the others, store all, and end."""
+        self.closing = True
+        tasks = [running.task for running in self._running.values() if running.task]
+        if tasks:
+            await asyncio.wait(tasks, timeout=self.grace_s)
+            for running in list(self._running.values()):
+                if running.work:
+                    running.work.cancel()
+            await asyncio.wait(tasks, timeout=5)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks = []
+
+    # Beginning and running
+
+    def begin(self, request: TurnRequest, *, language: str, started: dict[str, Any]) -> Running:
+        """Start a turn whose row is inserted but perhaps not committed: its events wait for ``commit``.
+
+        The task has a context of its own; the request's would pin a thread and a connection for as
+        long as the turn runs.
+        """
+        if not self.started:
+            raise errors.ShuttingDown
+        log = TurnLog(request.turn_id)
+        running = Running(request, language, started, log, TurnSink(log, anchor=anchor(request.turn_id)))
+        self._running[request.turn_id] = running
+        self._logs[request.turn_id] = log
+        running.task = asyncio.create_task(
+            self._run(running), name=f"turn {request.turn_id}", context=contextvars.Context()
+        )
+        return running
+
+    def commit(self, running: Running) -> None:
+        """Say that the turn's row is committed: events may be stored, and open sockets may watch."""
+        running.committed.set()
+        self.writer.add(running.log)
+        for join in list(self._sockets.get(running.request.conversation_id, ())):
+            join(running.request.turn_id)
+
+    def abandon(self, running: Running) -> None:
+        """Take a turn back whose row could not be committed."""
+        if running.task:
+            running.task.cancel()
+        if running.work:
+            running.work.cancel()
+        self._forget(running)
+        self._logs.pop(running.request.turn_id, None)
+
+    async def _run(self, running: Running) -> None:
+        logs.request_id.set(running.request.turn_id.hex)
+        translation.activate(running.language)
+        running.log.emit("turn.queued", {key: running.started[key] for key in ("question", "conversation")})
+        running.log.emit("turn.started", running.started)
+        run_turn = self.run_turn or _default_runner()
+        running.work = asyncio.create_task(run_turn(running.request, events=running.sink, stop=running.stop))
+        await asyncio.wait({running.work})
+        outcome = self._outcome(running, running.work)
+        await running.committed.wait()
+        try:
+            await end_turn(outcome, request=running.request, log=running.log, sink=running.sink, writer=self.writer)
+        finally:
+            running.log.close()
+            self._forget(running)
+            self.writer.discard(running.log)
+            asyncio.get_running_loop().call_later(self.remember_s, self._logs.pop, running.request.turn_id, None)
+
+    def _outcome(self, running: Running, work: asyncio.Task[TurnOutcome]) -> TurnOutcome:
+        """Return how the runner ended, also where it did not return."""
+        text = running.sink.text
+        if work.cancelled():
+            if running.stop.is_set() and not self.closing:
+                return TurnOutcome("stopped", text)
+            return TurnOutcome("interrupted", text, error=errors.TurnInterrupted().as_dict())
+        failure = work.exception()
+        if failure is None:
+            return work.result()
+        if isinstance(failure, KnowSphereError):
+            return TurnOutcome("failed", text, error=failure.as_dict())
+        logger.error("the runner raised", exc_info=failure)
+        return TurnOutcome("failed", text, error=errors.TurnCrashed().as_dict())
+
+    def _forget(self, running: Running) -> None:
+        self._running.pop(running.request.turn_id, None)
+
+    # Watching and stopping
+
+    def follow(self, turn_id: UUID, *, after: int = 0) -> AsyncGenerator[list[str], None]:
+        """Yield batches of a turn's frames above ``after`` until its end, wherever it runs."""
+        log = self._logs.get(turn_id)
+        return log.watch(after=after) if log else self.news.watch_rows(turn_id, after=after)
+
+    def join(self, conversation_id: UUID, callback: Callable[[UUID], None]) -> Callable[[], None]:
+        """Call back with the id of each turn that begins in a conversation; return what ends this."""
+        callbacks = self._sockets.setdefault(conversation_id, set())
+        callbacks.add(callback)
+
+        def leave() -> None:
+            callbacks.discard(callback)
+            if not callbacks and self._sockets.get(conversation_id) is callbacks:
+                del self._sockets[conversation_id]
+
+        return leave
+
+    def stop_here(self, turn_id: UUID) -> bool:
+        """Stop a turn of this process: the runner first gets a word, then it is cancelled. False if it is not here."""
+        running = self._running.get(turn_id)
+        if running is None:
+            return False
+        if not running.stop.is_set():
+            running.stop.set()
+            asyncio.get_running_loop().call_later(STOP_PATIENCE_S, self._insist, running)
+        return True
+
+    @staticmethod
+    def _insist(running: Running) -> None:
+        if running.work and not running.work.done():
+            running.work.cancel()
+
+    def _hear(self, word: str, turn_id: UUID) -> None:
+        if word == "stop":
+            self.stop_here(turn_id)
+        elif word == "watch":
+            self.writer.announce(turn_id, seconds=WISH_S)
+
+    # Life and death
+
+    @staticmethod
+    async def _every(seconds: float, work: Callable[[], Awaitable[None]]) -> None:
+        while True:
+            try:
+                await work()
+            except psycopg.Error as error:
+                logger.info("%s waits for the database: %s", work.__name__, type(error).__name__)
+            except Exception:
+                logger.exception("%s failed", work.__name__)
+            await asyncio.sleep(seconds)
+
+    async def _beat(self) -> None:
+        """Say that this process lives; find stops whose notice was lost, and turns that it does not know."""
+        async with (await pool()).connection() as connection:
+            for turn in await rows_liveness.beat(connection, self.process):
+                if turn["id"] not in self._running:
+                    await rows_liveness.interrupt(connection, turn["id"], error=errors.TurnInterrupted().as_dict())
+                elif turn["stop_requested"]:
+                    self.stop_here(turn["id"])
+
+    async def _sweep(self) -> None:
+        """End turns whose process is gone."""
+        async with (await pool()).connection() as connection:
+            for turn_id in await rows_liveness.find_abandoned(connection):
+                if turn_id not in self._running and await rows_liveness.interrupt(
+                    connection, turn_id, error=errors.TurnInterrupted().as_dict()
+                ):
+                    logger.warning("turn %s was left behind; marked as interrupted", turn_id)
+
+
+def anchor(turn_id: UUID) -> str:
+    """Return what precedes the numbers of a turn's markers on a page."""
+    return f"t{turn_id.hex[:8]}-"
+
+
+def _default_runner() -> RunTurn:
+    """Import the graph with the first turn, not with every command."""
+    return cast("RunTurn", import_string("apps.agents.runner.run_turn"))
+
+
+ENGINE = Engine()

@@ -1,0 +1,215 @@
+"""The SQL of turns: begin, events, ending, recovery, and the sign-in of sockets.
+
+Hot paths, so by hand on the async pool: one round trip to begin a turn, one insert for the events
+of all turns, one transaction to end one. Everything may be repeated after a lost connection.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID, uuid5
+
+from django.db.models import QuerySet
+from psycopg import AsyncConnection
+from psycopg.rows import DictRow
+
+from apps.agents.turn import Source
+from apps.common.text import storable
+from apps.conversations.log import Row, encode
+from apps.conversations.markdown import NUMBER
+
+Connection = AsyncConnection[DictRow]
+
+CHANNEL = "ks_turns"  # NOTIFY: "stop <turn>", "watch <turn>", "rows <turn>"
+
+
+def compiled(queryset: QuerySet[Any, Any]) -> tuple[str, tuple[Any, ...]]:
+    """Return a door's SQL and parameters, to run on the async pool."""
+    return queryset.query.sql_with_params()
+
+
+async def begin(
+    connection: Connection,
+    door: QuerySet[Any, Any],
+    *,
+    turn_id: UUID,
+    client_id: str,
+    question: str,
+    title: str,
+    options: dict[str, Any],
+    process: str,
+) -> DictRow | None:
+    """Insert a turn and the person's message if the door lets them; None if it does not.
+
+    Raises psycopg's UniqueViolation: a turn is running, or the client id has been here.
+    """
+    sql, parameters = compiled(door)
+    cursor = await connection.execute(
+        f"""
+        WITH door AS ({sql}),
+        new AS (
+            INSERT INTO conversations_turn (id, conversation_id, number, client_id, status, question, options, model,
+                owner_process, heartbeat_at, stop_requested, last_seq, usage, started_at)
+            SELECT %s, id, 1 + coalesce(
+                    (SELECT max(number) FROM conversations_turn WHERE conversation_id = door.id), 0),
+                %s, 'running', %s, %s::jsonb, '', %s, now(), false, 0, '{{}}', now() FROM door
+            RETURNING conversation_id, number
+        ),
+        message AS (
+            INSERT INTO conversations_message (id, conversation_id, turn_id, role, text, created_at)
+            SELECT %s, conversation_id, %s, 'user', %s, now() FROM new
+        ),
+        conversation AS (
+            UPDATE conversations_conversation SET changed_at = now(), title = coalesce(nullif(title, ''), %s)
+            WHERE id = (SELECT conversation_id FROM new)
+        )
+        SELECT door.*, new.number FROM door, new
+        """,  # noqa: S608 (the door's own SQL)
+        (
+            *parameters, turn_id, client_id, question, encode(options).decode(), process,
+            message_id(turn_id, "user"), turn_id, question, title,
+        ),
+    )  # fmt: skip
+    return await cursor.fetchone()
+
+
+async def find_rival(connection: Connection, conversation_id: UUID, client_id: str) -> DictRow | None:
+    """Return the turn that this client id began, else the one that is running."""
+    cursor = await connection.execute(
+        """
+        SELECT id, number, client_id = %s AS same, status, question FROM conversations_turn
+        WHERE conversation_id = %s AND (client_id = %s OR status IN ('queued', 'running')) ORDER BY same DESC LIMIT 1
+        """,
+        (client_id, conversation_id, client_id),
+    )
+    return await cursor.fetchone()
+
+
+def message_id(turn_id: UUID, role: str) -> UUID:
+    """Return the id of a turn's message: the same however often it is written."""
+    return uuid5(turn_id, role)
+
+
+async def insert_events(connection: Connection, events: Sequence[tuple[UUID, Row]]) -> None:
+    """Store events of many turns in one statement; those already there, or of erased turns, are passed over."""
+    await connection.execute(
+        """
+        INSERT INTO conversations_turnevent (turn_id, seq, type, at_ms, data)
+        SELECT e.* FROM unnest(%s::uuid[], %s::int[], %s::text[], %s::int[], %s::jsonb[])
+            AS e(turn_id, seq, type, at_ms, data)
+        WHERE EXISTS (SELECT 1 FROM conversations_turn t WHERE t.id = e.turn_id)
+        ON CONFLICT DO NOTHING
+        """,
+        (
+            [turn for turn, _ in events],
+            [row[0] for _, row in events],
+            [row[1] for _, row in events],
+            [row[2] for _, row in events],
+            [row[3] for _, row in events],
+        ),
+    )
+
+
+async def read_events(connection: Connection, turn_id: UUID, *, after: int, limit: int = 500) -> list[DictRow]:
+    """Return a turn's stored events above ``after``, in order."""
+    cursor = await connection.execute(
+        "SELECT seq, type, at_ms, data::text AS data FROM conversations_turnevent"
+        " WHERE turn_id = %s AND seq > %s ORDER BY seq LIMIT %s",
+        (turn_id, after, limit),
+    )
+    return await cursor.fetchall()
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """All that is stored when a turn ends. ``seq`` is that of its last event."""
+
+    turn_id: UUID
+    conversation_id: UUID
+    status: str
+    text: str
+    seq: int
+    at_ms: int
+    event: dict[str, Any]
+    sources: Sequence[Source] = ()
+    model: str = ""
+    usage: dict[str, Any] = field(default_factory=dict)
+    error: dict[str, Any] | None = None
+
+
+async def store_ending(connection: Connection, ending: Ending) -> None:
+    """Store answer, citations, status and last event in one transaction.
+
+    The process that ran the turn has the last word: where another took it for dead meanwhile, the
+    verdict and its event are replaced.
+    """
+    answer = message_id(ending.turn_id, "assistant")
+    async with connection.transaction():
+        await store_answer(connection, ending.turn_id, ending.conversation_id, ending.text, ending.sources)
+        await connection.execute(
+            "UPDATE conversations_turn SET status = %s, last_seq = %s, model = %s, usage = %s::jsonb,"
+            " error = %s::jsonb, finished_at = now() WHERE id = %s",
+            (
+                ending.status, ending.seq, ending.model[:200], encode(ending.usage).decode(),
+                encode(ending.error).decode() if ending.error else None, ending.turn_id,
+            ),
+        )  # fmt: skip
+        await connection.execute(
+            "DELETE FROM conversations_turnevent WHERE turn_id = %s AND seq >= %s", (ending.turn_id, ending.seq)
+        )
+        row = (ending.seq, "turn.finished", ending.at_ms, encode({**ending.event, "message": str(answer)}).decode())
+        await insert_events(connection, [(ending.turn_id, row)])
+        await connection.execute("SELECT pg_notify(%s, %s)", (CHANNEL, f"rows {ending.turn_id}"))
+
+
+async def store_answer(
+    connection: Connection, turn_id: UUID, conversation_id: UUID, text: str, sources: Iterable[Source]
+) -> None:
+    """Write the answer's message and its citations, replacing what an earlier attempt wrote."""
+    answer = message_id(turn_id, "assistant")
+    cited = {int(n) for n in NUMBER.findall(text)}
+    await connection.execute(
+        "INSERT INTO conversations_message (id, conversation_id, turn_id, role, text, created_at)"
+        " VALUES (%s, %s, %s, 'assistant', %s, now()) ON CONFLICT (id) DO UPDATE SET text = excluded.text",
+        (answer, conversation_id, turn_id, text),
+    )
+    await connection.execute("DELETE FROM conversations_citation WHERE message_id = %s", (answer,))
+    columns = [
+        (
+            uuid5(answer, str(s.n)), s.n, s.kind[:10], s.document_id, s.chunk_id, storable(s.document)[:255], s.page,
+            storable(s.heading), storable(s.url), storable(s.text), s.start, s.end, s.n in cited,
+        )
+        for s in {source.n: source for source in sources}.values()
+    ]  # fmt: skip
+    if columns:
+        await connection.execute(
+            """
+            INSERT INTO conversations_citation (message_id, id, n, kind, document_id, chunk_id, document, page,
+                heading, url, text, start, "end", cited)
+            SELECT %s, c.* FROM unnest(%s::uuid[], %s::int[], %s::text[], %s::uuid[], %s::uuid[], %s::text[],
+                %s::int[], %s::text[], %s::text[], %s::text[], %s::int[], %s::int[], %s::bool[]) AS c
+            """,
+            (answer, *(list(column) for column in zip(*columns, strict=True))),
+        )
+
+
+async def tell(connection: Connection, word: str, turn_id: UUID) -> None:
+    """Tell all processes something about a turn: "stop", "watch" or "rows"."""
+    await connection.execute("SELECT pg_notify(%s, %s)", (CHANNEL, f"{word} {turn_id}"))
+
+
+async def is_active(connection: Connection, turn_id: UUID) -> bool:
+    """Whether the turn has not ended."""
+    cursor = await connection.execute(
+        "SELECT 1 FROM conversations_turn WHERE id = %s AND status IN ('queued', 'running')", (turn_id,)
+    )
+    return await cursor.fetchone() is not None
+
+
+def source_of_event(item: dict[str, Any]) -> Source:
+    """Rebuild a source from an item of a ``sources`` event; of its text only the snippet is left."""
+    document_id, chunk_id = (UUID(item[key]) if item.get(key) else None for key in ("document_id", "chunk_id"))
+    return Source(
+        n=item["n"], kind=item["kind"], document=item["document"], text=item.get("snippet", ""), page=item.get("page"),
+        heading=item.get("heading") or "", url=item.get("url") or "", document_id=document_id, chunk_id=chunk_id,
+    )  # fmt: skip

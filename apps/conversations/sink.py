@@ -1,0 +1,64 @@
+"""What a running turn writes into: events to the log, tokens to the log and to the answer's blocks."""
+
+from typing import Any
+
+from apps.agents.turn import Source
+from apps.common.text import storable
+from apps.conversations import rows
+from apps.conversations.blocks import BlockStream
+from apps.conversations.log import TurnLog
+from apps.conversations.rendering import AnswerRenderer
+
+
+class TurnSink:
+    """The EventSink of one turn. ``text`` is the answer so far, exactly as its tokens were sent."""
+
+    def __init__(self, log: TurnLog, *, anchor: str) -> None:
+        self._log = log
+        self._texts: list[str] = []
+        self._blocks = BlockStream()
+        self._renderer = AnswerRenderer({}, anchor=anchor)
+        self._sources: dict[int, Source] = {}
+        self._index = 0
+
+    @property
+    def text(self) -> str:
+        """The answer so far, with what still waits to be sent."""
+        return "".join(self._texts)
+
+    def sources(self) -> tuple[Source, ...]:
+        """Return what the ``sources`` events named, for a runner that was cut off."""
+        return tuple(self._sources.values())
+
+    def emit(self, type: str, data: dict[str, Any]) -> None:  # noqa: A002 (the socket's word)
+        """Send one event; ``sources`` are also what the answer's markers will name."""
+        if type == "token":
+            self.token(str(data["text"]))
+        elif type == "reasoning.delta":
+            self._log.delta(type, storable(str(data["text"])))
+        else:
+            if type == "sources":
+                self._sources.update({item["n"]: rows.source_of_event(item) for item in data["sources"]})
+                self._renderer.sources.update(self._sources)
+            self._log.emit(type, data)
+
+    def token(self, text: str) -> None:
+        """Send more of the answer, and the blocks that it closes."""
+        text = storable(text)
+        if not text:
+            return
+        self._texts.append(text)
+        self._log.delta("token", text)
+        for block in self._blocks.feed(text):
+            self._send_block(block)
+
+    def finish(self) -> None:
+        """Send the blocks that are still open; no token follows."""
+        self._log.flush()
+        for block in self._blocks.finish():
+            self._send_block(block)
+
+    def _send_block(self, source: str) -> None:
+        html = self._renderer.render(source)
+        self._log.emit("block", {"index": self._index, "html": html})
+        self._index += 1
