@@ -25,7 +25,9 @@ class Document(models.Model):
 
     ``generation`` counts contents: chunks carry the generation that made them, and search only ever
     finds the rows of the newest one that was committed, whatever the status says meanwhile.
-    ``attempt`` counts claims; an error belongs to the attempt that had it.
+    ``attempt`` counts claims; an error belongs to the attempt that had it. ``interruptions`` counts
+    workers in a row that vanished in the middle. ``markdown_key`` and ``metadata`` belong to the
+    generation that answers; what parsing left for the next one is in ``parsed`` until it goes live.
     """
 
     class Status(models.TextChoices):
@@ -42,6 +44,9 @@ class Document(models.Model):
     PARSE_FROM = (Status.UPLOADED, Status.ERROR_PARSING)
     INDEX_FROM = (Status.PARSED, Status.ERROR_INDEXING, Status.INDEXED)
     FINAL = (Status.INDEXED, Status.ERROR_PARSING, Status.ERROR_INDEXING)
+    # A busy state, and where its work starts again from when the worker is gone.
+    BUSY: ClassVar = {Status.PARSING: Status.UPLOADED, Status.INDEXING: Status.PARSED}
+    FAILED: ClassVar = {Status.PARSING: Status.ERROR_PARSING, Status.INDEXING: Status.ERROR_INDEXING}
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="+")
@@ -52,10 +57,12 @@ class Document(models.Model):
     sha256 = models.CharField(max_length=64)
     file = models.FileField(upload_to=storage_key, max_length=255)
     markdown_key = models.CharField(max_length=255, blank=True)
+    parsed = models.JSONField(default=dict, blank=True)  # {"key", "pages", "metadata"} of the next generation
     status = models.CharField(max_length=20, choices=Status.choices, default=Status.UPLOADED)
     error_code = models.CharField(max_length=60, blank=True)
     error_details = models.JSONField(default=dict, blank=True)
     attempt = models.PositiveIntegerField(default=0)
+    interruptions = models.PositiveSmallIntegerField(default=0)
     lease_until = models.DateTimeField(null=True, blank=True)
     stage = models.CharField(max_length=30, blank=True)
     progress = models.FloatField(default=0.0)  # share of the stage that is done, 0 to 1
@@ -98,17 +105,18 @@ class Document(models.Model):
         """Take this document for one step of ingestion. True for one worker at a time.
 
         The WHERE clause is the lock: no row lock outlives the statement, so nothing is held while a
-        300-page PDF is parsed, and a crashed worker's lease simply runs out.
+        300-page PDF is parsed. A worker that vanishes leaves an expired lease, which
+        ``services.recover_expired`` turns back into a state that can be claimed.
         """
         now = timezone.now()
-        free = models.Q(status__in=among)
-        abandoned = models.Q(status=busy, lease_until__lt=now)
-        won = Document.objects.filter(free | abandoned, pk=self.pk, deleted_at__isnull=True).update(
+        won = Document.objects.filter(pk=self.pk, status__in=among, deleted_at__isnull=True).update(
             status=busy,
             lease_until=now + lease,
             attempt=models.F("attempt") + 1,
             error_code="",
             error_details={},
+            cancel_requested=False,
+            stage="",
             progress=0.0,
             changed_at=now,
         )
@@ -116,17 +124,23 @@ class Document(models.Model):
             self.refresh_from_db()
         return bool(won)
 
-    def settle(self, status: Status, error_code: str = "", error_details: dict[str, object] | None = None) -> bool:
+    def settle(
+        self, status: Status, error_code: str = "", error_details: dict[str, object] | None = None, **fields: object
+    ) -> bool:
         """Record how the step ended. False if the lease ran out and another worker has it now."""
-        mine = Document.objects.filter(pk=self.pk, attempt=self.attempt)
+        busy = tuple(self.BUSY)
+        mine = Document.objects.filter(pk=self.pk, attempt=self.attempt, status__in=busy, deleted_at__isnull=True)
         won = mine.update(
             status=status,
             error_code=error_code,
             error_details=error_details or {},
             lease_until=None,
+            interruptions=0,
+            cancel_requested=False,
             stage="",
             progress=0.0,
             changed_at=timezone.now(),
+            **fields,
         )
         if won:
             self.refresh_from_db()

@@ -1,0 +1,186 @@
+"""Have a file read in the sandbox, and learn in one word how it went.
+
+Each process that reads files keeps one sandbox process, started with the first file and gone when it
+is. It reads one file at a time; a second thread waits.
+"""
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+from typing import IO, Any
+
+from apps.common.text import storable
+from apps.knowledge.errors import FAILURES, BrokenFile, DocumentFailure, ParseMemory, ParseTimeout, failure
+from apps.knowledge.parsers import TEXT_TYPES
+from apps.knowledge.parsers.parsed import Parsed
+
+CHECKOUT = Path(__file__).resolve().parents[3]
+LOOK_EVERY_S = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What reading one file may take."""
+
+    wall_s: float = 120.0
+    cpu_s: int = 100
+    memory_bytes: int = 2 << 30
+    output_bytes: int = 256 << 20
+
+
+class _Channel:
+    """The sandbox process of this process."""
+
+    def __init__(self) -> None:
+        self.lock = Lock()
+        self.process: subprocess.Popen[bytes] | None = None
+        self.socket: socket.socket | None = None
+        self.owner = 0
+
+    def connected(self) -> socket.socket:
+        """Return the socket to the sandbox, starting it if it is not there or belongs to who forked us."""
+        if self.socket is None or self.owner != os.getpid() or self.process is None or self.process.poll() is not None:
+            self.close()
+            ours, theirs = socket.socketpair()
+            environment = {"PYTHONPATH": str(CHECKOUT), "PATH": os.defpath, "LANG": "C.UTF-8"}
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "apps.knowledge.sandbox.server"],
+                stdin=theirs.fileno(),
+                stdout=subprocess.DEVNULL,
+                cwd=tempfile.gettempdir(),
+                env=environment,
+            )
+            theirs.close()
+            self.socket, self.owner = ours, os.getpid()
+        return self.socket
+
+    def close(self) -> None:
+        """Give the sandbox up; it ends by itself when the socket closes."""
+        found, self.socket = self.socket, None
+        if found:
+            found.close()
+        process, self.process = self.process, None
+        if process and self.owner == os.getpid():
+            try:
+                process.wait(timeout=5)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+_channel = _Channel()
+
+
+def close() -> None:
+    """End this process's sandbox; the next file starts another."""
+    with _channel.lock:
+        _channel.close()
+
+
+def read(
+    file: IO[bytes], content_type: str, *, check: Callable[[], None] = lambda: None, limits: Limits | None = None
+) -> Parsed:
+    """Read a file in the sandbox.
+
+    ``check`` is called four times a second while it is read; what it raises ends the reading at once.
+
+    Raises:
+        DocumentFailure: of the kind that the parser named, or parse_timeout, parse_memory,
+            broken_file for what ended it.
+    """
+    limits = limits or Limits()
+    request = {
+        "content_type": content_type,
+        "shared": content_type in TEXT_TYPES,
+        "wall_s": limits.wall_s,
+        "cpu_s": limits.cpu_s,
+        "memory_bytes": limits.memory_bytes,
+        "output_bytes": limits.output_bytes,
+    }
+    with _channel.lock, _on_disk(file) as source, tempfile.TemporaryFile() as result:
+        try:
+            answer = _exchange(request, [source, result.fileno()], check)
+        except BaseException:
+            _channel.close()  # whatever it is at, its answer belongs to nobody
+            raise
+        if answer["exit"]:
+            raise _ended(answer["exit"], answer["peak_bytes"], limits)
+        result.seek(0)
+        return _understood(result.read())
+
+
+def _exchange(request: dict[str, Any], descriptors: list[int], check: Callable[[], None]) -> dict[str, int]:
+    channel = _channel.connected()
+    channel.settimeout(LOOK_EVERY_S)
+    socket.send_fds(channel, [json.dumps(request).encode()], descriptors)
+    answer = b""
+    while not answer.endswith(b"\n"):
+        try:
+            part = channel.recv(4096)
+        except TimeoutError:
+            check()
+            continue
+        if not part:
+            raise BrokenFile(reason="the sandbox ended")
+        answer += part
+    found: dict[str, int] = json.loads(answer)
+    return found
+
+
+@contextlib.contextmanager
+def _on_disk(file: IO[bytes]) -> Iterator[int]:
+    """Yield a descriptor of the file that has a position of its own, copying what is not on disk."""
+    try:
+        path = f"/dev/fd/{file.fileno()}"
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except (AttributeError, OSError):
+        with tempfile.TemporaryFile() as copy:
+            file.seek(0)
+            while block := file.read(1 << 20):
+                copy.write(block)
+            copy.seek(0)
+            yield copy.fileno()
+        return
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _ended(status: int, peak_bytes: int, limits: Limits) -> DocumentFailure:
+    """Say what a reader died of, by its signal and the memory it had."""
+    if -status in (signal.SIGALRM, signal.SIGXCPU):
+        return ParseTimeout()
+    if peak_bytes > limits.memory_bytes // 3 or -status in (signal.SIGKILL, signal.SIGABRT, signal.SIGTRAP):
+        return ParseMemory()  # libraries abort when the system refuses them memory
+    return BrokenFile(reason=f"ended with {status}")
+
+
+def _understood(outcome: bytes) -> Parsed:
+    """Check the shape of what the reader wrote: it is as trustworthy as the file."""
+    try:
+        found = json.loads(outcome)
+        if "code" in found:
+            known = found["code"] in FAILURES and isinstance(found["details"], dict)
+            raise failure(found["code"], found["details"]) if known else BrokenFile()
+        markdown, pages, metadata = found["markdown"], found["pages"], found["metadata"]
+        marks = [(int(number), int(start)) for number, start in pages]
+        if not isinstance(markdown, str) or not isinstance(metadata, dict):
+            raise BrokenFile(reason="no text")
+    except (ValueError, KeyError, TypeError) as error:
+        raise BrokenFile(reason="the reader's answer makes no sense") from error
+    facts = {storable(str(name)): _fact(value) for name, value in metadata.items()}
+    return Parsed(storable(markdown), marks, facts)
+
+
+def _fact(value: Any) -> Any:
+    return value if isinstance(value, bool | int | float) else storable(str(value))[:2000]

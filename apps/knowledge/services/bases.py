@@ -1,0 +1,85 @@
+"""Knowledge bases: made, shared, deleted."""
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+from guardian.shortcuts import assign_perm, remove_perm
+
+from apps.common.errors import InvalidInput, NotFound
+from apps.common.text import display_name, legible
+from apps.knowledge.chunkers import validated_settings
+from apps.knowledge.errors import NameTaken
+from apps.knowledge.models import KnowledgeBase
+from apps.knowledge.models.knowledge_bases import MANAGE, READ
+from apps.workspaces.models import Membership, User, Workspace
+from apps.workspaces.permissions import require
+
+Level = Literal["read", "manage"]
+
+
+def create_knowledge_base(
+    *,
+    workspace: Workspace,
+    name: str,
+    actor: User,
+    description: str = "",
+    restricted: bool = False,
+    chunker: str = "parent_child",
+    chunker_settings: Mapping[str, Any] | None = None,
+) -> KnowledgeBase:
+    """Create an empty knowledge base; whoever makes it may manage it.
+
+    Raises:
+        NotFound, NotAllowed: by the actor's role in the workspace.
+        NameTaken: the workspace has a base of this name.
+        InvalidInput: no name, or chunker settings that cannot be used.
+    """
+    require("create_knowledge_base", actor=actor, workspace=workspace)
+    if not legible(name).strip():
+        raise InvalidInput(field="name", reason="it is empty")
+    name = display_name(name, limit=100)
+    values = dict(chunker_settings or {})
+    validated_settings(chunker, values)
+    try:
+        with transaction.atomic():
+            knowledge_base = KnowledgeBase.objects.create(
+                workspace=workspace,
+                name=name,
+                description=legible(description).strip()[:500],
+                restricted=restricted,
+                chunker=chunker,
+                chunker_settings=values,
+                created_by=actor,
+            )
+            assign_perm(MANAGE, actor, knowledge_base)
+    except IntegrityError as error:
+        raise NameTaken(name=name) from error
+    return knowledge_base
+
+
+def delete_knowledge_base(*, knowledge_base: KnowledgeBase, actor: User) -> None:
+    """Hide a base and all it holds from every door at once; the sweeper erases it when Undo has lapsed."""
+    KnowledgeBase.objects.filter(pk=knowledge_base.pk, deleted_at__isnull=True).update(deleted_at=timezone.now())
+
+
+@transaction.atomic
+def grant(*, knowledge_base: KnowledgeBase, user: User, level: Level, actor: User) -> None:
+    """Share a base with a member of its workspace; the new level replaces the old one.
+
+    Raises:
+        NotFound: the person is not in the workspace.
+    """
+    if not Membership.objects.filter(workspace_id=knowledge_base.workspace_id, user=user).exists():
+        raise NotFound
+    for permission in (READ, MANAGE):
+        remove_perm(permission, user, knowledge_base)
+    assign_perm(MANAGE if level == "manage" else READ, user, knowledge_base)
+
+
+@transaction.atomic
+def revoke(*, knowledge_base: KnowledgeBase, user: User, actor: User) -> None:
+    """Take a person's grant on a base back."""
+    for permission in (READ, MANAGE):
+        remove_perm(permission, user, knowledge_base)

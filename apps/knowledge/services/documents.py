@@ -1,0 +1,189 @@
+"""Documents: taken in, tried again, cancelled, deleted. The work itself is in ``ingestion``."""
+
+import errno
+import hashlib
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+
+from django.conf import settings
+from django.core.files import File
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+from django_q.tasks import async_task
+
+from apps.common.text import display_name
+from apps.knowledge.errors import BusyDocument, EmptyFile, FileTooLarge, NoSpace, StorageFailed
+from apps.knowledge.models import Document, KnowledgeBase
+from apps.knowledge.parsers.sniffing import sniff_file
+from apps.workspaces.models import User
+
+logger = logging.getLogger(__name__)
+
+UNDO = timedelta(seconds=10)
+INGEST = "apps.knowledge.tasks.ingest_document"
+Status = Document.Status
+
+
+def add_document(*, knowledge_base: KnowledgeBase, file: File[bytes], name: str, actor: User) -> Document:
+    """Store a file and queue it; the same bytes again give the document that is already there.
+
+    The queue's row is written in the document's transaction, so neither exists without the other.
+
+    Raises:
+        EmptyFile, FileTooLarge, UnsupportedFileType, TypeMismatch: nothing was stored.
+        NoSpace, StorageFailed: the file store is full or down; nothing was stored.
+    """
+    size, digest = _measured(file)
+    name = display_name(name)
+    there = _same_bytes(knowledge_base, digest)
+    if there:
+        return there
+    document = Document(
+        workspace_id=knowledge_base.workspace_id,
+        knowledge_base=knowledge_base,
+        name=name,
+        content_type=sniff_file(file, name),
+        size_bytes=size,
+        sha256=digest,
+        uploaded_by=actor,
+    )
+    file.seek(0)
+    with storing():
+        document.file.save("original", file, save=False)
+    try:
+        with transaction.atomic():
+            document.save(force_insert=True)
+            enqueue(document)
+    except IntegrityError:
+        document.file.delete(save=False)
+        there = _same_bytes(knowledge_base, digest)
+        if there is None:
+            raise
+        return there
+    except BaseException:
+        document.file.delete(save=False)
+        raise
+    return document
+
+
+def reparse_document(*, document: Document, actor: User) -> None:
+    """Read a settled document again from its original; its old chunks answer until the new ones are in.
+
+    Raises:
+        BusyDocument: it is queued or being worked on.
+    """
+    _restart(document, to=Status.UPLOADED, among=Document.FINAL)
+
+
+def retry_document(*, document: Document, actor: User) -> None:
+    """Try a failed document again, from the step that failed.
+
+    Raises:
+        BusyDocument: it has not failed.
+    """
+    if document.status == Status.ERROR_INDEXING and document.parsed:
+        _restart(document, to=Status.PARSED, among=[Status.ERROR_INDEXING])
+    else:
+        _restart(document, to=Status.UPLOADED, among=[Status.ERROR_PARSING, Status.ERROR_INDEXING])
+
+
+@transaction.atomic
+def _restart(
+    document: Document, *, to: Document.Status, among: tuple[Document.Status, ...] | list[Document.Status]
+) -> None:
+    moved = Document.objects.filter(pk=document.pk, status__in=among, deleted_at__isnull=True).update(
+        status=to, error_code="", error_details={}, interruptions=0, changed_at=timezone.now()
+    )
+    document.refresh_from_db()
+    if not moved:
+        raise BusyDocument(state=document.get_status_display())
+    enqueue(document)
+
+
+def cancel_document(*, document: Document, actor: User) -> None:
+    """Stop the work on a document: at once where it only waits, else at the worker's next check.
+
+    Raises:
+        BusyDocument: there is nothing to stop.
+    """
+    alive = Document.objects.filter(pk=document.pk, deleted_at__isnull=True)
+    now = timezone.now()
+    stopped = {"error_code": "cancelled", "error_details": {}, "changed_at": now}
+    moved = (
+        alive.filter(status=Status.UPLOADED).update(status=Status.ERROR_PARSING, **stopped)
+        or alive.filter(status=Status.PARSED).update(status=Status.ERROR_INDEXING, **stopped)
+        or alive.filter(status__in=tuple(Document.BUSY)).update(cancel_requested=True, changed_at=now)
+    )
+    document.refresh_from_db()
+    if not moved:
+        raise BusyDocument(state=document.get_status_display())
+
+
+def delete_document(*, document: Document, actor: User) -> None:
+    """Hide a document from every door at once; the sweeper erases it when Undo has lapsed."""
+    now = timezone.now()
+    hidden = Document.objects.filter(pk=document.pk, deleted_at__isnull=True)
+    hidden.update(deleted_at=now, cancel_requested=True, changed_at=now)
+
+
+def restore_document(*, document: Document, actor: User) -> None:
+    """Undo a deletion that has not been carried out yet.
+
+    Raises:
+        BusyDocument: it is erased already, or the same file has been uploaded since.
+    """
+    try:
+        with transaction.atomic():
+            back = Document.objects.filter(pk=document.pk, deleted_at__isnull=False)
+            if not back.update(deleted_at=None, cancel_requested=False, changed_at=timezone.now()):
+                raise BusyDocument(state="")
+            document.refresh_from_db()
+            if document.status not in Document.FINAL:
+                enqueue(document)
+    except IntegrityError as error:
+        raise BusyDocument(state=document.get_status_display()) from error
+
+
+def enqueue(document: Document) -> None:
+    """Queue a document's next steps. Running twice is harmless: each step is claimed."""
+    async_task(INGEST, str(document.pk), group=str(document.knowledge_base_id))
+
+
+@contextmanager
+def storing() -> Iterator[None]:
+    """Translate failures of the file store; a missing file stays FileNotFoundError.
+
+    Raises:
+        NoSpace: the disk is full.
+        StorageFailed: anything else.
+    """
+    try:
+        yield
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise NoSpace from error
+        logger.exception("the file store failed")
+        raise StorageFailed from error
+
+
+def _same_bytes(knowledge_base: KnowledgeBase, digest: str) -> Document | None:
+    return Document.objects.filter(knowledge_base=knowledge_base, sha256=digest, deleted_at__isnull=True).first()
+
+
+def _measured(file: File[bytes]) -> tuple[int, str]:
+    """Return the file's true size and SHA-256, reading no further than the limit."""
+    digest = hashlib.sha256()
+    size = 0
+    file.seek(0)
+    while block := file.read(1 << 20):
+        size += len(block)
+        if size > settings.MAX_UPLOAD_BYTES:
+            raise FileTooLarge(limit_mb=settings.MAX_UPLOAD_BYTES >> 20)
+        digest.update(block)
+    if not size:
+        raise EmptyFile
+    return size, digest.hexdigest()

@@ -1,0 +1,113 @@
+"""From Markdown to a generation: cut, embed in batches, commit.
+
+The base's embedding model is fixed by the first document: later documents use it, whatever the
+workspace's default has become, because vectors of two models cannot be compared.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from apps.knowledge import storage
+from apps.knowledge.chunkers import CHUNKERS, validated_settings
+from apps.knowledge.chunkers.drafts import ChunkDraft, PageMark
+from apps.knowledge.errors import EmbeddingChanged, EmbeddingFailed, EmptyFile
+from apps.knowledge.index_text import EMBEDDED_LEVELS, embedding_input
+from apps.knowledge.models import KnowledgeBase
+from apps.knowledge.services.work import LeaseLost, Work
+from apps.models import gateway
+from apps.models.chat import ResolvedModel
+
+Vectors = NDArray[np.float32]
+BATCH = 32  # chunks between two reports of progress; the gateway cuts further where a vendor wants less
+MODEL_LIMITS = ("parent_tokens", "child_tokens")
+
+
+def index(work: Work, markdown: str, parsed: dict[str, Any]) -> None:
+    """Make the next generation of a claimed document and let it go live.
+
+    Raises:
+        EmptyFile: the text has nothing in it that could be found.
+        EmbeddingFailed, EmbeddingChanged, ModelError: there are no vectors; the old generation stands.
+    """
+    document = work.document
+    work.report("cutting")
+    model = embedder_of(document.knowledge_base)
+    drafts = cut(document.knowledge_base, markdown, parsed["pages"], model)
+    if not drafts:
+        raise EmptyFile
+    vectors = embed(work, drafts, model)
+    failed = int(np.isnan(vectors[:, 0]).sum())
+    if failed == len(drafts):
+        raise EmbeddingFailed(model=model.name, reason="it gave no usable vector")
+    work.report("storing")
+    pages = [tuple(page) for page in parsed["pages"]]
+    stored = storage.replace_generation(
+        document,
+        drafts,
+        vectors,
+        model=model.reference,
+        markdown_key=parsed["key"],
+        metadata={**parsed["metadata"], "pages": pages},
+        page_count=len(pages) or None,
+        failed_chunks=failed,
+        progress=lambda share: work.report("storing", share),
+    )
+    if not stored:
+        raise LeaseLost
+    document.refresh_from_db()
+
+
+def cut(
+    knowledge_base: KnowledgeBase, markdown: str, pages: Sequence[Sequence[int]], model: ResolvedModel
+) -> list[ChunkDraft]:
+    """Cut with the base's chunker, whose settings are checked again because the row may be old."""
+    settings = validated_settings(knowledge_base.chunker, knowledge_base.chunker_settings)
+    chunker = CHUNKERS.get(knowledge_base.chunker)
+    marks = [PageMark(number, start) for number, start in pages]
+    return chunker(markdown, marks, settings, gateway.token_counter(model))
+
+
+def embedder_of(knowledge_base: KnowledgeBase) -> ResolvedModel:
+    """Return the base's own embedding model, fixing it now if the base has none.
+
+    Whoever comes first decides, by a conditional update; the dimension is measured, not believed.
+
+    Raises:
+        ModelUnavailable: the base's model is not configured any more.
+    """
+    workspace_id = knowledge_base.workspace_id
+    knowledge_base.refresh_from_db(fields=["embedding_model", "dimensions"])
+    if knowledge_base.embedding_model:
+        return gateway.resolve_reference("embedding", knowledge_base.embedding_model, workspace_id=workspace_id)
+    model = gateway.resolve("embedding", workspace_id=workspace_id)
+    dimensions = model.dimensions or gateway.embed_now(model, ["dimension"], purpose="passage").shape[1]
+    unset = KnowledgeBase.objects.filter(pk=knowledge_base.pk, embedding_model="")
+    if not unset.update(embedding_model=model.reference, dimensions=dimensions):
+        return embedder_of(knowledge_base)
+    knowledge_base.refresh_from_db(fields=["embedding_model", "dimensions"])
+    return model
+
+
+def embed(work: Work, drafts: Sequence[ChunkDraft], model: ResolvedModel) -> Vectors:
+    """Return one row a draft; NaN where the model cannot embed that one.
+
+    Texts of like length go together, which is what a model pads least.
+    """
+    document = work.document
+    dimensions = document.knowledge_base.dimensions or 0
+    vectors = np.full((len(drafts), dimensions), np.nan, dtype=np.float32)
+    wanted = [place for place, draft in enumerate(drafts) if draft.level in EMBEDDED_LEVELS]
+    wanted.sort(key=lambda place: len(drafts[place].text))
+    for at in range(0, len(wanted), BATCH):
+        work.report("embedding", at / len(wanted))
+        places = wanted[at : at + BATCH]
+        texts = [embedding_input(document.name, drafts[place].heading, drafts[place].text) for place in places]
+        found = gateway.embed_now(model, texts, purpose="passage", partial=True)
+        if found.shape[1] and found.shape[1] != dimensions:
+            raise EmbeddingChanged(got=found.shape[1], expected=dimensions)
+        if found.shape[1]:
+            vectors[places] = found
+    return vectors

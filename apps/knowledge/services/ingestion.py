@@ -1,0 +1,128 @@
+"""From a stored file to rows that search finds: read, cut, embed, commit.
+
+Each step is claimed, leased and idempotent; see docs in the app's README for the states.
+"""
+
+import logging
+import uuid
+from collections.abc import Collection
+from datetime import timedelta
+from uuid import UUID
+
+from django.core.files.base import ContentFile, File
+from django.core.files.storage import default_storage
+from django.db import transaction
+
+from apps.knowledge.errors import BusyDocument, EmptyFile, OriginalMissing
+from apps.knowledge.models import Document
+from apps.knowledge.sandbox import reader
+from apps.knowledge.services.documents import enqueue, storing
+from apps.knowledge.services.indexing import index
+from apps.knowledge.services.sweeping import recover_expired
+from apps.knowledge.services.work import LEASE, LeaseLost, Work, carry_out
+
+logger = logging.getLogger(__name__)
+
+Status = Document.Status
+
+
+def ingest_document(document_id: UUID) -> str:
+    """Take a document through the steps that are left; return its status, "" if it is gone.
+
+    Called by the worker's task and by the command, as often as anybody likes: whoever claims a step
+    does it, and a document that is done or in other hands is left alone.
+    """
+    recover_expired(Document.objects.filter(pk=document_id))
+    document = Document.objects.filter(pk=document_id, deleted_at__isnull=True).first()
+    if document is None:
+        return ""
+    try:
+        if document.status == Status.UPLOADED:
+            parse_document(document=document, among=[Status.UPLOADED])
+        if document.status == Status.PARSED:
+            index_document(document=document, among=[Status.PARSED])
+    except BusyDocument:
+        document.refresh_from_db()
+    return document.status
+
+
+def parse_document(
+    *,
+    document: Document,
+    among: Collection[Document.Status] = Document.PARSE_FROM,
+    lease: timedelta = LEASE,
+) -> None:
+    """Read the original and store its Markdown; ends ``parsed`` or ``error_parsing``.
+
+    Raises:
+        BusyDocument: somebody else has it, or its state does not allow it.
+    """
+    _claim(document, Status.PARSING, among, lease)
+    carry_out(document, _parse)
+
+
+def index_document(
+    *,
+    document: Document,
+    among: Collection[Document.Status] = Document.INDEX_FROM,
+    lease: timedelta = LEASE,
+) -> None:
+    """Cut, embed and store the Markdown as the next generation; ends ``indexed`` or ``error_indexing``.
+
+    Where the Markdown is missing the document goes back to ``uploaded`` and into the queue.
+
+    Raises:
+        BusyDocument: somebody else has it, or its state does not allow it.
+    """
+    _claim(document, Status.INDEXING, among, lease)
+    carry_out(document, _index)
+
+
+def _claim(document: Document, busy: Document.Status, among: Collection[Document.Status], lease: timedelta) -> None:
+    if not document.claim(busy, among=among, lease=lease):
+        document.refresh_from_db()
+        raise BusyDocument(state=document.get_status_display())
+
+
+def _parse(work: Work) -> None:
+    document = work.document
+    work.report("reading")
+    try:
+        with storing(), document.file.open("rb") as original:
+            parsed = reader.read(original, document.content_type, check=work.check)
+    except FileNotFoundError as error:
+        raise OriginalMissing from error
+    if not parsed.markdown.strip():
+        raise EmptyFile
+    abandoned = str(document.parsed.get("key", ""))
+    key = f"documents/{document.workspace_id}/{document.pk}/{uuid.uuid4().hex}.md"
+    with storing():
+        stored = default_storage.save(key, ContentFile(parsed.markdown.encode("utf-8", "replace")))
+    left = {"key": stored, "pages": parsed.pages, "metadata": parsed.metadata}
+    if not document.settle(Status.PARSED, parsed=left):
+        default_storage.delete(stored)
+        raise LeaseLost
+    if abandoned and abandoned != document.markdown_key:
+        default_storage.delete(abandoned)
+
+
+def _index(work: Work) -> None:
+    document = work.document
+    parsed = document.parsed or {
+        "key": document.markdown_key,
+        "pages": document.metadata.get("pages", []),
+        "metadata": {name: value for name, value in document.metadata.items() if name != "pages"},
+    }
+    try:
+        with default_storage.open(parsed["key"] or "missing", "rb") as stored:
+            markdown = File(stored).read().decode()
+    except FileNotFoundError:
+        logger.warning("document %s: its Markdown is gone, it is read again", document.pk)
+        with transaction.atomic():
+            if document.settle(Status.UPLOADED, parsed={}):
+                enqueue(document)
+        return
+    replaced = document.markdown_key
+    index(work, markdown, parsed)
+    if replaced and replaced != parsed["key"]:
+        default_storage.delete(replaced)

@@ -1,0 +1,118 @@
+"""What nobody is at any more: work whose worker vanished, rows and files that are to go."""
+
+import logging
+from datetime import timedelta
+
+from django.core.files.storage import default_storage
+from django.db import transaction
+from django.db.models import F, Q, QuerySet
+from django.utils import timezone
+
+from apps.knowledge import storage
+from apps.knowledge.models import Document, KnowledgeBase
+from apps.knowledge.services.documents import UNDO, enqueue
+
+logger = logging.getLogger(__name__)
+
+MOST_INTERRUPTIONS = 3
+ORPHAN_AFTER = timedelta(hours=1)
+
+
+def recover_expired(documents: QuerySet[Document]) -> int:
+    """Return documents whose lease has run out to the queue; set those aside that ended too many workers.
+
+    Conditional on the very attempt that expired, so two sweepers count an interruption once.
+    """
+    now = timezone.now()
+    expired = documents.filter(status__in=tuple(Document.BUSY), lease_until__lt=now, deleted_at__isnull=True)
+    count = 0
+    for document in expired:
+        times = document.interruptions + 1
+        poisonous = times >= MOST_INTERRUPTIONS
+        busy = Document.Status(document.status)
+        with transaction.atomic():
+            moved = Document.objects.filter(
+                pk=document.pk, attempt=document.attempt, status=busy, lease_until__lt=now
+            ).update(
+                status=Document.FAILED[busy] if poisonous else Document.BUSY[busy],
+                error_code="worker_lost" if poisonous else "",
+                error_details={"times": times} if poisonous else {},
+                interruptions=F("interruptions") + 1,
+                lease_until=None,
+                stage="",
+                progress=0.0,
+                changed_at=now,
+            )
+            if moved and not poisonous:
+                enqueue(document)
+        count += moved
+        if moved:
+            logger.warning("document %s: worker lost while %s, time %s", document.pk, busy, times)
+    return count
+
+
+def sweep() -> dict[str, int]:
+    """Recover, erase what is deleted for good, and drop files without a row. Run at start and every minute."""
+    return {"recovered": recover_expired(Document.objects.all()), "erased": erase_deleted()}
+
+
+def erase_deleted() -> int:
+    """Erase documents and bases whose Undo has lapsed: rows first, in one transaction a document, then files."""
+    before = timezone.now() - UNDO
+    gone = Document.objects.filter(Q(deleted_at__lt=before) | Q(knowledge_base__deleted_at__lt=before))
+    count = 0
+    for document in gone.iterator(chunk_size=100):
+        storage.erase_document(document.pk)
+        erase_files(document)
+        count += 1
+    for knowledge_base in KnowledgeBase.objects.filter(deleted_at__lt=before, documents__isnull=True):
+        knowledge_base.delete()
+    return count
+
+
+def folder_of(document: Document) -> str:
+    """Return the folder that holds all of a document's files."""
+    return f"documents/{document.workspace_id}/{document.pk}"
+
+
+def erase_files(document: Document) -> None:
+    """Delete every file of a document, whatever wrote it."""
+    _erase_folder(folder_of(document))
+
+
+def sweep_files() -> int:
+    """Delete files that no row knows: left by a rolled back transaction or a killed process. Run once a day."""
+    count = 0
+    before = timezone.now() - ORPHAN_AFTER
+    for workspace in _folders("documents"):
+        for name in _folders(f"documents/{workspace}"):
+            folder = f"documents/{workspace}/{name}"
+            try:
+                known = Document.objects.filter(pk=name).values_list("file", "markdown_key", "parsed__key").first()
+            except (ValueError, TypeError):
+                continue
+            for file in default_storage.listdir(folder)[1]:
+                key = f"{folder}/{file}"
+                if key not in (known or ()) and default_storage.get_modified_time(key) < before:
+                    default_storage.delete(key)
+                    count += 1
+            if known is None and not any(default_storage.listdir(folder)):
+                _erase_folder(folder)
+    return count
+
+
+def _folders(path: str) -> list[str]:
+    try:
+        return default_storage.listdir(path)[0]
+    except FileNotFoundError:
+        return []
+
+
+def _erase_folder(folder: str) -> None:
+    try:
+        files = default_storage.listdir(folder)[1]
+    except FileNotFoundError:
+        return
+    for file in files:
+        default_storage.delete(f"{folder}/{file}")
+    default_storage.delete(folder)  # an empty folder, where the store has such a thing
