@@ -236,6 +236,7 @@ OPENAI_API_KEY = environment.text("OPENAI_API_KEY")
 EMBEDDING_MODEL = environment.text("EMBEDDING_MODEL")
 EMBEDDING_BASE_URL = environment.url("EMBEDDING_BASE_URL") or OPENAI_BASE_URL
 EMBEDDING_API_KEY = environment.text("EMBEDDING_API_KEY") or OPENAI_API_KEY
+EMBEDDER_THREADS = environment.whole("EMBEDDER_THREADS", 0, most=256)  # of the built-in one; 0: one in servers
 
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 LOGGING = {
