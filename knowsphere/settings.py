@@ -88,6 +88,7 @@ TEMPLATES = [
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
                 "django.template.context_processors.i18n",
+                "apps.common.context.site",
             ],
         },
     }
@@ -125,7 +126,8 @@ ACCOUNT_LOGIN_METHODS = {"email"}
 ACCOUNT_SIGNUP_FIELDS = ["email*", "password1*"]
 ACCOUNT_EMAIL_VERIFICATION = "none"
 ACCOUNT_PREVENT_ENUMERATION = True
-ACCOUNT_SESSION_REMEMBER = True
+ACCOUNT_EMAIL_UNKNOWN_ACCOUNTS = False
+ACCOUNT_SESSION_REMEMBER = None  # the person decides, in the form
 LOGIN_URL = "account_login"
 LOGIN_REDIRECT_URL = "/"
 ACCOUNT_LOGOUT_REDIRECT_URL = "account_login"
@@ -139,6 +141,8 @@ AXES_COOLOFF_TIME = 0.25  # hours
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
 AXES_USERNAME_FORM_FIELD = "login"
 AXES_RESET_ON_SUCCESS = True
+AXES_LOCKOUT_TEMPLATE = "account/lockout.html"
+SENDS_MAIL = bool(environment.text("EMAIL_URL"))  # else mail is written to the log, links and all
 try:
     vars().update(environ.Env.email_url_config(environment.text("EMAIL_URL", "consolemail://")))
 except (KeyError, ValueError, ImproperlyConfigured) as error:
@@ -228,7 +232,7 @@ Q_CLUSTER = {
 }
 
 # Models of the environment (docs/models.md)
-OUTBOUND_ALLOW = environment.host_ports("OUTBOUND_ALLOW")
+OUTBOUND_ALLOW = environment.words("OUTBOUND_ALLOW")
 CHAT_MODEL = environment.text("CHAT_MODEL")
 FAST_MODEL = environment.text("FAST_MODEL")
 OPENAI_BASE_URL = environment.url("OPENAI_BASE_URL", "https://api.openai.com/v1")

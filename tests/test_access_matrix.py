@@ -1,18 +1,70 @@
 """Who may reach what. A route that is not in the table fails the build until someone decides.
 
 Each row: method, route, and the status for nobody (signed out), mal (another tenant), bea (viewer)
-and ann (owner). Routes take their arguments from ``arguments``.
+and ann (owner). Routes take their arguments from ``arguments``; all of them name things of acme.
 """
 
+from uuid import uuid4
+
 import pytest
+from django.core.files.base import ContentFile
 from django.urls import URLPattern, get_resolver, reverse
 
 PERSONAS = ("nobody", "mal", "bea", "ann")
+OPEN = (200, 200, 200, 200)
+READ = (302, 404, 200, 200)  # everybody in the workspace
+MANAGE = (302, 404, 404, 302)  # those who may manage the base; for others it is not there
+OWN = (302, 404, 404, 200)  # the asker's alone
+OWN_ACT = (302, 404, 404, 302)
 EXPECTED = {
-    ("get", "healthz"): (200, 200, 200, 200),
-    ("get", "readyz"): (200, 200, 200, 200),
+    ("get", "healthz"): OPEN,
+    ("get", "readyz"): OPEN,
     ("post", "set_language"): (302, 302, 302, 302),
-    ("get", "workspaces:home"): (302, 200, 200, 200),
+    ("get", "workspaces:home"): (302, 302, 302, 302),
+    ("post", "workspaces:create-workspace"): (302, 422, 422, 422),
+    ("get", "knowledge:list-knowledge-bases"): READ,
+    ("post", "knowledge:create-knowledge-base"): (302, 404, 403, 422),
+    ("get", "knowledge:show-knowledge-base"): READ,
+    ("get", "knowledge:show-progress"): READ,
+    ("post", "knowledge:share-knowledge-base"): (302, 404, 404, 422),
+    ("post", "knowledge:delete-knowledge-base"): MANAGE,
+    ("post", "knowledge:upload-documents"): (302, 404, 404, 422),
+    ("post", "knowledge:upload-first"): (302, 404, 403, 422),
+    ("get", "knowledge:show-document"): READ,
+    ("get", "knowledge:download-original"): READ,
+    ("post", "knowledge:retry-document"): (302, 404, 404, 302),
+    ("post", "knowledge:cancel-document"): (302, 404, 404, 409),
+    ("post", "knowledge:delete-document"): MANAGE,
+    ("post", "knowledge:restore-document"): (302, 404, 404, 404),
+    ("get", "conversations:new-question"): READ,
+    ("post", "conversations:start-conversation"): (302, 404, 422, 422),
+    ("get", "conversations:show-conversation"): OWN,
+    ("post", "conversations:ask"): OWN_ACT,
+    ("post", "conversations:delete-conversation"): OWN_ACT,
+    ("post", "conversations:restore-conversation"): (302, 404, 404, 404),
+    ("get", "conversations:show-turn"): OWN,
+    ("get", "conversations:show-source"): OWN,
+    ("get", "conversations:show-citation"): OWN_ACT,
+}
+# In a restricted base that is not shared with her, bea finds nothing at all.
+RESTRICTED = [
+    ("get", "knowledge:show-knowledge-base"),
+    ("get", "knowledge:show-progress"),
+    ("get", "knowledge:show-document"),
+    ("get", "knowledge:download-original"),
+]
+# Of django-allauth's routes, these and no others.
+ACCOUNT_ROUTES = {
+    "account_login",
+    "account_logout",
+    "account_signup",
+    "account_inactive",
+    "account_change_password",
+    "account_set_password",
+    "account_reset_password",
+    "account_reset_password_done",
+    "account_reset_password_from_key",
+    "account_reset_password_from_key_done",
 }
 
 
@@ -25,20 +77,94 @@ def our_routes(patterns, prefix=""):
 
 
 def test_every_route_is_in_the_table():
-    routes = {route for route in our_routes(get_resolver().url_patterns) if not route.startswith("account_")}
-    assert routes == {route for _, route in EXPECTED}
+    routes = set(our_routes(get_resolver().url_patterns))
+    assert {route for route in routes if route.startswith("account_")} == ACCOUNT_ROUTES
+    assert routes - ACCOUNT_ROUTES == {route for _, route in EXPECTED}
 
 
 @pytest.fixture
-def arguments(acme, handbook):
-    """The arguments of each route that takes any; all name things of acme."""
-    return {}
+def arguments(acme, ann, handbook):
+    """The arguments of each route that takes any; all name things of acme, conversations are ann's."""
+    from apps.conversations.models import Citation, Conversation, Message, Turn
+    from apps.knowledge.models import Document
+
+    document = Document(
+        workspace=acme, knowledge_base=handbook, name="plan.md", size_bytes=6, sha256="0" * 64, status="error_parsing"
+    )
+    document.file.save("original", ContentFile(b"# Plan"), save=False)
+    document.save()
+    conversation = Conversation.objects.create(workspace=acme, owner=ann)
+    turn = Turn.objects.create(
+        conversation=conversation, number=1, client_id=str(uuid4()), status="succeeded", question="Why?"
+    )
+    answer = Message.objects.create(conversation=conversation, turn=turn, role="assistant", text="So.[[c1]]")
+    citation = Citation.objects.create(message=answer, n=1, document="plan.md", document_id=document.pk, text="# Plan")
+    base, file, talk = {"base_id": handbook.pk}, {"document_id": document.pk}, {"conversation_id": conversation.pk}
+    special = {
+        "knowledge:list-knowledge-bases": {},
+        "knowledge:create-knowledge-base": {},
+        "knowledge:upload-first": {},
+        "knowledge:upload-documents": base,
+        "conversations:new-question": {},
+        "conversations:start-conversation": {},
+        "conversations:ask": talk,
+        "conversations:show-turn": {"turn_id": turn.pk},
+        "conversations:show-source": {"turn_id": turn.pk, "n": 1},
+        "conversations:show-citation": {"citation_id": citation.pk},
+    }
+    by_kind = {"knowledge-base": base, "progress": base, "document": file, "original": file, "conversation": talk}
+
+    def arguments(route):
+        if not route.startswith(("knowledge:", "conversations:")):
+            return {}
+        kind = route.partition("-")[2]
+        return {"slug": acme.slug, **(special[route] if route in special else by_kind[kind])}
+
+    return arguments
+
+
+@pytest.fixture
+def visit(client, arguments, request):
+    def visit(persona, method, route):
+        if persona != "nobody":
+            client.force_login(request.getfixturevalue(persona))
+        return getattr(client, method)(reverse(route, kwargs=arguments(route)))
+
+    return visit
 
 
 @pytest.mark.parametrize(("method", "route"), EXPECTED)
 @pytest.mark.parametrize("persona", PERSONAS)
-def test_answers_as_the_table_says(client, arguments, request, method, route, persona):
-    if persona != "nobody":
-        client.force_login(request.getfixturevalue(persona))
-    response = getattr(client, method)(reverse(route, kwargs=arguments.get(route)))
-    assert response.status_code == EXPECTED[method, route][PERSONAS.index(persona)]
+def test_answers_as_the_table_says(visit, persona, method, route):
+    assert visit(persona, method, route).status_code == EXPECTED[method, route][PERSONAS.index(persona)]
+
+
+@pytest.mark.parametrize(("method", "route"), RESTRICTED)
+@pytest.mark.parametrize(("level", "status"), [(None, 404), ("read", 200), ("manage", 200)])
+def test_a_restricted_base_is_seen_by_those_it_is_shared_with(visit, handbook, ann, bea, level, status, method, route):
+    from apps.knowledge.services import grant
+
+    handbook.restricted = True
+    handbook.save()
+    if level:
+        grant(knowledge_base=handbook, user=bea, level=level, actor=ann)
+    assert visit("bea", method, route).status_code == status
+
+
+def test_a_source_is_shown_only_while_its_document_may_be_read(visit, handbook, ann):
+    from apps.workspaces.models import Membership
+
+    assert "Plan" in visit("ann", "get", "conversations:show-source").content.decode()
+    handbook.restricted = True
+    handbook.save()
+    Membership.objects.filter(user=ann).update(role="viewer")
+    page = visit("ann", "get", "conversations:show-source").content.decode()
+    assert "is not shared with you any more" in page
+    assert "# Plan" not in page
+
+
+@pytest.mark.parametrize(("method", "route"), [key for key in EXPECTED if key[0] == "post"])
+def test_a_change_wants_a_token_of_the_page(client, arguments, ann, method, route):
+    client.handler.enforce_csrf_checks = True
+    client.force_login(ann)
+    assert client.post(reverse(route, kwargs=arguments(route))).status_code == 403

@@ -70,6 +70,7 @@ class ErrorMiddleware:
 
 def error_response(request: HttpRequest, error: KnowSphereError) -> HttpResponse:
     """Return an error in the shape that the request can use."""
-    if request.path.startswith("/api/") or "application/json" in request.headers.get("Accept", ""):
+    scripted = "HX-Request" in request.headers or "application/json" in request.headers.get("Accept", "")
+    if scripted or request.path.startswith("/api/"):
         return JsonResponse(error.as_dict(), status=error.status)
     return render(request, "error.html", {"error": error}, status=error.status)

@@ -17,7 +17,6 @@ from typing import Any, Protocol, cast
 from uuid import UUID
 
 import psycopg
-from django.db import DatabaseError
 from django.utils import translation
 from django.utils.module_loading import import_string
 
@@ -27,10 +26,8 @@ from apps.common.database import pool
 from apps.common.errors import KnowSphereError
 from apps.conversations import errors, rows_liveness
 from apps.conversations.ending import end_turn
-from apps.conversations.erasing import erase_deleted
 from apps.conversations.log import TurnLog
 from apps.conversations.news import WISH_S, News
-from apps.conversations.rendering import anchor_of
 from apps.conversations.sink import TurnSink
 from apps.conversations.writer import EventWriter
 
@@ -38,7 +35,6 @@ logger = logging.getLogger(__name__)
 
 BEAT_S = 2.0
 SWEEP_S = 3.0
-ERASE_S = 30.0
 STOP_PATIENCE_S = 1.0  # a runner that was asked to stop gets this long before it is cancelled
 GRACE_S = 10.0  # how long turns may go on after SIGTERM
 REMEMBER_S = 30.0  # how long a finished turn's frames stay in memory for late watchers
@@ -58,6 +54,7 @@ class Running:
 
     request: TurnRequest
     language: str
+    started: dict[str, Any]
     log: TurnLog
     sink: TurnSink
     stop: asyncio.Event = field(default_factory=asyncio.Event)
@@ -92,13 +89,7 @@ class Engine:
         self._running, self._logs, self._sockets = {}, {}, {}
         self.writer = EventWriter()
         self.news = News(self.process, self._hear)
-        loops = (
-            self.writer.run(),
-            self.news.run(),
-            self._every(BEAT_S, self._beat),
-            self._every(SWEEP_S, self._sweep),
-            self._every(ERASE_S, erase_deleted),
-        )
+        loops = (self.writer.run(), self.news.run(), self._every(BEAT_S, self._beat), self._every(SWEEP_S, self._sweep))
         self._tasks = [asyncio.create_task(loop, context=contextvars.Context()) for loop in loops]
 
     async def stop(self) -> None:
@@ -127,8 +118,7 @@ class Engine:
         if not self.started:
             raise errors.ShuttingDown
         log = TurnLog(request.turn_id)
-        sink = TurnSink(log, started=started, anchor=anchor_of(request.turn_id))
-        running = Running(request, language, log, sink)
+        running = Running(request, language, started, log, TurnSink(log, anchor=anchor(request.turn_id)))
         self._running[request.turn_id] = running
         self._logs[request.turn_id] = log
         running.task = asyncio.create_task(
@@ -155,10 +145,8 @@ class Engine:
     async def _run(self, running: Running) -> None:
         logs.request_id.set(running.request.turn_id.hex)
         translation.activate(running.language)
-        running.log.emit(
-            "turn.queued",
-            {"question": running.request.question, "conversation": str(running.request.conversation_id)},
-        )
+        running.log.emit("turn.queued", {key: running.started[key] for key in ("question", "conversation")})
+        running.log.emit("turn.started", running.started)
         run_turn = self.run_turn or _default_runner()
         running.work = asyncio.create_task(run_turn(running.request, events=running.sink, stop=running.stop))
         await asyncio.wait({running.work})
@@ -237,7 +225,7 @@ class Engine:
         while True:
             try:
                 await work()
-            except (psycopg.Error, DatabaseError) as error:
+            except psycopg.Error as error:
                 logger.info("%s waits for the database: %s", work.__name__, type(error).__name__)
             except Exception:
                 logger.exception("%s failed", work.__name__)
@@ -260,6 +248,11 @@ class Engine:
                     connection, turn_id, error=errors.TurnInterrupted().as_dict()
                 ):
                     logger.warning("turn %s was left behind; marked as interrupted", turn_id)
+
+
+def anchor(turn_id: UUID) -> str:
+    """Return what precedes the numbers of a turn's markers on a page."""
+    return f"t{turn_id.hex[:8]}-"
 
 
 def _default_runner() -> RunTurn:

@@ -22,7 +22,7 @@ EVENTS: dict[str, tuple[str, ...]] = {
     "understanding": ("rewrite_query", "intent", "confidence", "method", "image_description"),
     "reasoning.delta": ("text",),
     "token": ("text",),
-    "block": ("index", "html"),
+    "block": ("index", "html", "end"),
     "tool.started": ("call_id", "name", "arguments"),
     "tool.finished": ("call_id", "name", "summary", "ok", "elapsed_ms", "ref"),
     "sources": ("sources",),

@@ -1,11 +1,14 @@
 """Reads of knowledge: who may see which base, and through it which document and chunk."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Self
+from uuid import UUID
 
 from django.contrib.auth.models import AnonymousUser
 from django.db import models
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import Count, Exists, OuterRef, Q
 
+from apps.common.text import storable
 from apps.workspaces.models import Membership, Role, User
 
 if TYPE_CHECKING:
@@ -13,6 +16,7 @@ if TYPE_CHECKING:
 
 READ_GRANTS = ("read_knowledgebase", "manage_knowledgebase")
 MANAGE_GRANTS = ("manage_knowledgebase",)
+FAILED = ("error_parsing", "error_indexing")
 
 
 class KnowledgeBaseQuerySet(models.QuerySet["KnowledgeBase"]):
@@ -41,6 +45,20 @@ class KnowledgeBaseQuerySet(models.QuerySet["KnowledgeBase"]):
         granted = Exists(self._grants(user, MANAGE_GRANTS))
         return self.filter(Q(manager) | (Q(member) & Q(granted)), deleted_at__isnull=True)
 
+    def with_counts(self) -> Self:
+        """Add ``document_count`` and ``ready_count``, both without deleted documents."""
+        alive = Q(documents__deleted_at__isnull=True)
+        ready = alive & Q(documents__status="indexed")
+        return self.annotate(
+            document_count=Count("documents", filter=alive), ready_count=Count("documents", filter=ready)
+        )
+
+    def with_rights(self, user: User | AnonymousUser) -> Self:
+        """Add ``editable``: whether ``user`` may manage the base."""
+        from apps.knowledge.models import KnowledgeBase
+
+        return self.annotate(editable=Exists(KnowledgeBase.objects.editable_by(user).filter(pk=OuterRef("pk"))))
+
     @staticmethod
     def _grants(user: User, codenames: tuple[str, ...]) -> models.QuerySet[models.Model]:
         from apps.knowledge.models import KnowledgeBaseUserPermission
@@ -61,12 +79,35 @@ class DocumentQuerySet(models.QuerySet["Document"]):
         bases = KnowledgeBase.objects.visible_to(user)
         return self.filter(knowledge_base__in=bases, deleted_at__isnull=True)
 
-    def editable_by(self, user: User | AnonymousUser) -> Self:
-        """Keep documents of the bases that ``user`` may manage."""
+    def editable_by(self, user: User | AnonymousUser, *, deleted: bool = False) -> Self:
+        """Keep documents of the bases that ``user`` may manage; ``deleted``: those that Undo can bring back."""
         from apps.knowledge.models import KnowledgeBase
 
         bases = KnowledgeBase.objects.editable_by(user)
-        return self.filter(knowledge_base__in=bases, deleted_at__isnull=True)
+        return self.filter(knowledge_base__in=bases, deleted_at__isnull=not deleted)
+
+    def named(self, part: str) -> Self:
+        """Keep documents whose name contains ``part``, in any case."""
+        return self.filter(name__icontains=storable(part)) if part else self
+
+    def in_state(self, group: str) -> Self:
+        """Keep documents that are "open" (being worked on) or "failed"; any other word keeps all."""
+        if group == "failed":
+            return self.filter(status__in=FAILED)
+        return self.exclude(status__in=("indexed", *FAILED)) if group == "open" else self
+
+    def among(self, ids: Sequence[str]) -> Self:
+        """Keep documents with these ids; what is no UUID is ignored, and so is what comes after 100."""
+        return self.filter(pk__in=[found for text in ids[:100] if (found := _uuid(text))])
+
+    def counts(self) -> dict[str, int]:
+        """Return how many there are: ``total``, ``ready``, ``failed`` and ``open`` (being worked on)."""
+        counted: dict[str, int] = self.aggregate(
+            total=Count("pk"),
+            ready=Count("pk", filter=Q(status="indexed")),
+            failed=Count("pk", filter=Q(status__in=FAILED)),
+        )
+        return {**counted, "open": counted["total"] - counted["ready"] - counted["failed"]}
 
 
 class ChunkQuerySet(models.QuerySet["Chunk"]):
@@ -81,3 +122,10 @@ class ChunkQuerySet(models.QuerySet["Chunk"]):
 
 def _memberships(user: User) -> models.QuerySet[Membership]:
     return Membership.objects.filter(workspace=OuterRef("workspace"), user_id=user.pk, user__is_active=True)
+
+
+def _uuid(text: str) -> UUID | None:
+    try:
+        return UUID(text)
+    except ValueError:
+        return None

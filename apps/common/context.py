@@ -1,0 +1,16 @@
+"""What every template knows besides Django's own."""
+
+from django.conf import settings
+from django.http import HttpRequest
+
+THEMES = ("light", "dark")
+
+
+def site(request: HttpRequest) -> dict[str, object]:
+    """Give the chosen theme (empty: the reader's system decides) and what this server offers."""
+    chosen = request.COOKIES.get("ks_theme", "")
+    return {
+        "theme": chosen if chosen in THEMES else "",
+        "signup": settings.SIGNUP,
+        "sends_mail": settings.SENDS_MAIL,
+    }

@@ -1,0 +1,53 @@
+"""Template tags that every page may use."""
+
+from datetime import datetime, timedelta
+
+from django import forms, template
+from django.contrib.humanize.templatetags.humanize import naturaltime
+from django.templatetags.static import static
+from django.utils import timezone
+from django.utils.formats import date_format
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+register = template.Library()
+
+
+@register.simple_tag
+def icon(name: str, classes: str = "") -> SafeString:
+    """Draw a symbol of static/img/icons.svg; what it means is said by the text or label beside it."""
+    html = '<svg class="{}" aria-hidden="true"><use href="{}#{}"></use></svg>'
+    return format_html(html, f"i {classes}".strip(), static("img/icons.svg"), name)
+
+
+@register.filter
+def styled(field: forms.BoundField) -> SafeString:
+    """Draw a form's control with the class that its kind has in the design."""
+    kind = getattr(field.field.widget, "input_type", "")
+    return field.as_widget(attrs={} if kind in {"checkbox", "hidden"} else {"class": "input", "placeholder": ""})
+
+
+@register.filter
+def initials(name: str) -> str:
+    """Return what stands for a name in a small square: two letters, or one Chinese character."""
+    words = name.split()
+    if not words:
+        return "·"
+    if not words[0][0].isascii():
+        return words[0][0]
+    return (words[0][0] + (words[1][0] if len(words) > 1 else words[0][1:2])).upper()
+
+
+@register.filter
+def when(moment: datetime) -> str:
+    """Say how long ago something was within a day, else its date; the year only where it differs."""
+    now = timezone.now()
+    if now - moment < timedelta(days=1):
+        return str(naturaltime(moment))
+    return date_format(timezone.localtime(moment), "MONTH_DAY_FORMAT" if moment.year == now.year else "DATE_FORMAT")
+
+
+@register.filter
+def percent(share: float) -> int:
+    """Return a share from 0 to 1 as a whole number of hundredths."""
+    return round(100 * min(max(share, 0.0), 1.0))

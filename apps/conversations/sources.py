@@ -1,0 +1,76 @@
+"""A source of an answer, opened: the cited passage within its document, if the reader may still see it."""
+
+from dataclasses import dataclass
+
+from django.http import Http404
+
+from apps.conversations.models import Citation, Turn
+from apps.conversations.rendering import shown_numbers
+from apps.knowledge import sheets
+from apps.knowledge.claims import claim_before
+from apps.knowledge.models import Document
+from apps.knowledge.sheets import Sheet
+from apps.workspaces.models import User
+
+
+@dataclass(frozen=True, slots=True)
+class OpenSource:
+    """What the source panel shows. ``document`` and ``sheet`` are None where it may not be read."""
+
+    turn: Turn
+    n: int
+    shown: int  # the number that readers see
+    name: str
+    page: int | None
+    heading: str
+    url: str
+    others: list[tuple[int, Citation]]
+    previous: int | None
+    next: int | None
+    place: int
+    count: int
+    document: Document | None = None
+    sheet: Sheet | None = None
+
+
+def open_source(turn: Turn, n: int, *, user: User, occurrence: int = 0) -> OpenSource:
+    """Open source ``n`` of a turn; ``occurrence`` says which of its markers (from 0) was followed.
+
+    Seeing a citation does not mean that its document may still be read: the door is asked each time.
+
+    Raises:
+        Http404: the turn has no such source.
+    """
+    citations = {row.n: row for row in Citation.objects.visible_to(user).filter(message__turn=turn)}
+    citation = citations.get(n)
+    if citation is None:
+        raise Http404
+    answer = turn.messages.filter(role="assistant").values_list("text", flat=True).first() or ""
+    numbers = shown_numbers(answer, citations.values())
+    order = list(numbers) or [n]
+    index = order.index(n) if n in order else 0
+    document = (
+        Document.objects.visible_to(user).filter(pk=citation.document_id).first() if citation.document_id else None
+    )
+    claim = claim_before(answer, n, occurrence)
+    sheet = None
+    if document:
+        sheet = sheets.around(
+            document, chunk_id=citation.chunk_id, text=citation.text, start=citation.start, claim=claim
+        )
+    return OpenSource(
+        turn=turn,
+        n=n,
+        shown=numbers.get(n, n),
+        name=citation.document,
+        page=citation.page,
+        heading=citation.heading,
+        url=citation.url,
+        others=[(shown, citations[other]) for other, shown in numbers.items() if other != n],
+        previous=order[index - 1] if index else None,
+        next=order[index + 1] if index + 1 < len(order) else None,
+        place=index + 1,
+        count=len(order),
+        document=document,
+        sheet=sheet,
+    )

@@ -1,0 +1,242 @@
+"""A document's Markdown as a sheet of paper, with a passage highlighted where it stands.
+
+Only a window of the document is rendered: a few passages around a citation, or one page of many.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+from uuid import UUID
+
+import nh3
+from django.core.files.storage import default_storage
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString, mark_safe
+from django.utils.translation import gettext as _
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from apps.knowledge.claims import best_span
+from apps.knowledge.models import Chunk, Document
+
+PASSAGES_A_PAGE = 40
+TEXT_WITHOUT_PASSAGES = 30_000  # characters shown of a document that is read but not indexed yet
+NEIGHBOURS = 1  # passages before and after a cited one
+TAGS = {
+    "a", "blockquote", "br", "code", "em", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "li", "mark", "ol", "p", "pre",
+    "s", "strong", "sub", "sup", "table", "tbody", "td", "th", "thead", "tr", "ul",
+}  # fmt: skip
+MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
+
+
+class Span(NamedTuple):
+    """Character offsets in a document's Markdown."""
+
+    start: int
+    end: int
+
+    def meets(self, other: "Span | None") -> bool:
+        """Return whether the two have a character in common."""
+        return other is not None and self.start < other.end and other.start < self.end
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """A window of a document, ready to show. Numbers of passages count from 1."""
+
+    html: SafeString
+    first: int = 0
+    last: int = 0
+    total: int = 0
+    previous: int | None = None  # the passage at which the window before begins
+    next: int | None = None
+    target: str = ""  # id of the element to scroll to
+    missing: bool = False  # what was asked for is not in the document any more
+
+
+def open_at(document: Document, *, chunk: str = "", start: str = "", end: str = "", first: str = "") -> Sheet:
+    """Return the page of a document that holds a passage, a span, or begins near passage ``first``.
+
+    All four come from an address, so anything may be in them; what does not fit is ignored.
+    """
+    passages = list(_passages(document))
+    wanted = _span_of_chunk(document, chunk) or _span(start, end)
+    missing = bool(chunk or start) and wanted is None
+    if not passages:
+        text = _markdown(document)[:TEXT_WITHOUT_PASSAGES]
+        return Sheet(_render(text, 0, (), wanted, wanted), target=_target(wanted), missing=missing)
+    index = _index_of(passages, wanted.start) if wanted else min(max(_whole(first) - 1, 0), len(passages) - 1)
+    index -= index % PASSAGES_A_PAGE
+    return _window(document, passages, index, index + PASSAGES_A_PAGE, wanted, wanted, missing=missing)
+
+
+def around(document: Document, *, chunk_id: UUID | None, text: str, start: int | None, claim: str) -> Sheet:
+    """Return a cited passage with its neighbours; yellow is what ``claim`` rests on.
+
+    ``text`` is the passage as it was read. The document may have been indexed anew since: then it
+    is looked up by its words, and where they are gone the passage stands alone and ``missing`` is set.
+    """
+    markdown = _markdown(document)
+    place = start if start is not None and markdown[start : start + len(text)] == text else markdown.find(text)
+    if not text or place < 0:
+        marked = Span(*best_span(text, claim))
+        return Sheet(_render(text, 0, (), marked, None), target=_target(marked), missing=True)
+    marked_from, marked_to = best_span(text, claim)
+    cited, marked = Span(place, place + len(text)), Span(place + marked_from, place + marked_to)
+    passages = list(_passages(document))
+    if not passages:
+        return Sheet(_render(text, place, (), marked, cited), target=_target(marked))
+    first, last = _index_of(passages, cited.start), _index_of(passages, cited.end - 1)
+    return _window(document, passages, max(0, first - NEIGHBOURS), last + 1 + NEIGHBOURS, marked, cited)
+
+
+class _Passage(NamedTuple):
+    start: int
+    end: int
+    page: int | None
+
+
+def _passages(document: Document) -> Iterator[_Passage]:
+    rows = Chunk.objects.filter(document=document, generation=document.generation, level=Chunk.PARENT)
+    for row in rows.order_by("ordinal").values_list("start", "end", "page"):
+        yield _Passage(*row)
+
+
+def _window(
+    document: Document,
+    passages: Sequence[_Passage],
+    first: int,
+    last: int,
+    marked: Span | None,
+    cited: Span | None,
+    *,
+    missing: bool = False,
+) -> Sheet:
+    last = min(last, len(passages))
+    shown = passages[first:last]
+    begin = 0 if first == 0 else shown[0].start
+    text = _markdown(document)[begin : None if last == len(passages) else shown[-1].end]
+    return Sheet(
+        _render(text, begin, shown, marked, cited),
+        first=first + 1,
+        last=last,
+        total=len(passages),
+        previous=max(1, first + 1 - PASSAGES_A_PAGE) if first else None,
+        next=last + 1 if last < len(passages) else None,
+        target=_target(marked),
+        missing=missing,
+    )
+
+
+def _render(
+    text: str, offset: int, passages: Sequence[_Passage], marked: Span | None, cited: Span | None
+) -> SafeString:
+    """Render Markdown block by block; each block's element tells where it begins (``data-at``)."""
+    lines = [0]
+    for line in text.split("\n"):
+        lines.append(lines[-1] + len(line) + 1)
+    blocks, page, target_done = [], None, False
+    for group in _blocks(MARKDOWN.parse(text)):
+        first_line, end_line = group[0].map or (0, 0)
+        span = Span(offset + lines[first_line], offset + min(lines[end_line], len(text)))
+        here = _page_at(passages, span.start)
+        if here is not None and here != page:
+            if page is not None:
+                blocks.append(format_html('<small class="page">{}</small>', _("Page %(page)s") % {"page": here}))
+            page = here
+        hit = span.meets(marked)
+        if hit and marked:
+            _mark(group, text, lines, Span(marked.start - offset, marked.end - offset))
+        classes = " ".join(
+            word
+            for word, on in (
+                ("cited", span.meets(cited)),
+                ("marked", hit and group[0].type in {"fence", "code_block"}),
+                ("wide-box", group[0].type == "table_open"),
+            )
+            if on
+        )
+        html = nh3.clean(MARKDOWN.renderer.render(group, MARKDOWN.options, {}), tags=TAGS, link_rel="noopener nofollow")
+        name = "evidence" if hit and not target_done else f"at-{span.start}"
+        target_done = target_done or hit
+        block = format_html('<div id="{}" class="{}" data-at="{}" dir="auto">', name, classes, span.start)
+        blocks.append(block + mark_safe(html) + mark_safe("</div>"))  # noqa: S308 (cleaned just above)
+    return format_html_join("\n", "{}", ((block,) for block in blocks))
+
+
+def _blocks(tokens: list[Token]) -> Iterator[list[Token]]:
+    """Cut a flat list of tokens into its outermost blocks."""
+    group: list[Token] = []
+    for token in tokens:
+        group.append(token)
+        if token.level == 0 and token.nesting <= 0:
+            yield group
+            group = []
+
+
+def _mark(group: list[Token], text: str, lines: Sequence[int], marked: Span) -> None:
+    """Put ``<mark>`` around the words of a block that lie in ``marked``; a cut word form is no harm."""
+    place = group[0].map or [0, 0]
+    for token in group:
+        place = token.map or place
+        if token.type != "inline":
+            continue
+        span = Span(lines[place[0]], min(lines[place[1]], len(text)))
+        if not span.meets(marked):
+            continue
+        wanted = text[max(span.start, marked.start) : min(span.end, marked.end)].strip()
+        before, found, after = token.content.partition(wanted) if wanted else ("", "", "")
+        if not found:
+            before, found, after = "", token.content, ""
+        open_mark, close_mark = Token("mark_open", "mark", 1), Token("mark_close", "mark", -1)
+        token.children = [*_inline(before), open_mark, *_inline(found), close_mark, *_inline(after)]
+
+
+def _inline(text: str) -> list[Token]:
+    return MARKDOWN.parseInline(text)[0].children or [] if text else []
+
+
+def _page_at(passages: Sequence[_Passage], place: int) -> int | None:
+    if not passages:
+        return None
+    return passages[_index_of(passages, place)].page
+
+
+def _index_of(passages: Sequence[_Passage], place: int) -> int:
+    """Return the index of the passage that holds a place, or else the last one that begins before it."""
+    for index, (_this, following) in enumerate(pairwise(passages)):
+        if place < following.start:
+            return index
+    return len(passages) - 1
+
+
+def _span_of_chunk(document: Document, chunk: str) -> Span | None:
+    try:
+        wanted = UUID(chunk)
+    except ValueError:
+        return None
+    rows = Chunk.objects.filter(document=document, pk=wanted).values_list("start", "end")
+    return next((Span(*row) for row in rows), None)
+
+
+def _span(start: str, end: str) -> Span | None:
+    span = Span(_whole(start), _whole(end))
+    return span if span.end > span.start else None
+
+
+def _whole(text: str) -> int:
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else 0
+
+
+def _target(marked: Span | None) -> str:
+    return "evidence" if marked else ""
+
+
+def _markdown(document: Document) -> str:
+    key = document.markdown_key or document.parsed.get("key", "")  # read, and not indexed yet
+    if not key:
+        return ""
+    with default_storage.open(key, "rb") as stored:
+        content: bytes = stored.read()
+    return content.decode("utf-8")

@@ -1,0 +1,26 @@
+"""Template tags of documents."""
+
+from django import template
+
+from apps.knowledge import errors
+from apps.knowledge.models import Document
+
+register = template.Library()
+
+
+@register.filter
+def failure(document: Document) -> str:
+    """Return why a document could not be read or indexed, and what to do, in one sentence."""
+    return errors.failure(document.error_code, document.error_details).message
+
+
+@register.filter
+def look(document: Document) -> str:
+    """Return the state as the style sheet knows it: both errors look the same."""
+    return "error" if document.status.startswith("error") else document.status
+
+
+@register.filter
+def settled(document: Document) -> bool:
+    """Return whether nothing is being done with the document, so that its row need not be asked for again."""
+    return document.status in Document.FINAL

@@ -1,0 +1,24 @@
+"""Routes of knowledge bases and documents, inside a workspace."""
+
+from django.urls import path
+
+from apps.knowledge.views import documents, knowledge_bases
+
+app_name = "knowledge"
+BASES, BASE, DOCUMENT = "knowledge-bases/", "knowledge-bases/<uuid:base_id>/", "documents/<uuid:document_id>/"
+urlpatterns = [
+    path(BASES, knowledge_bases.list_knowledge_bases, name="list-knowledge-bases"),
+    path(f"{BASES}create/", knowledge_bases.create_knowledge_base, name="create-knowledge-base"),
+    path(BASE, knowledge_bases.show_knowledge_base, name="show-knowledge-base"),
+    path(f"{BASE}progress/", knowledge_bases.show_progress, name="show-progress"),
+    path(f"{BASE}share/", knowledge_bases.share_knowledge_base, name="share-knowledge-base"),
+    path(f"{BASE}delete/", knowledge_bases.delete_knowledge_base, name="delete-knowledge-base"),
+    path(f"{BASE}documents/", documents.upload_documents, name="upload-documents"),
+    path(DOCUMENT, documents.show_document, name="show-document"),
+    path(f"{DOCUMENT}original/", documents.download_original, name="download-original"),
+    path(f"{DOCUMENT}retry/", documents.retry_document, name="retry-document"),
+    path(f"{DOCUMENT}cancel/", documents.cancel_document, name="cancel-document"),
+    path("documents/", documents.upload_first, name="upload-first"),
+    path(f"{DOCUMENT}restore/", documents.restore_document, name="restore-document"),
+    path(f"{DOCUMENT}delete/", documents.delete_document, name="delete-document"),
+]

@@ -1,0 +1,106 @@
+"""Pages of knowledge bases: the list, one base with its documents, sharing."""
+
+from uuid import UUID
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.core.paginator import Paginator
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_POST, require_safe
+
+from apps.knowledge import services
+from apps.knowledge.forms import KnowledgeBaseForm, ShareForm
+from apps.knowledge.models import Document, KnowledgeBase
+from apps.workspaces import permissions
+from apps.workspaces.pages import PersonRequest, enter
+
+ROWS = 25
+
+
+@require_safe
+@login_required
+def list_knowledge_bases(request: PersonRequest, slug: str) -> HttpResponse:
+    """List the bases one may read, with how many documents each has."""
+    frame = enter(request, slug)
+    bases = KnowledgeBase.objects.visible_to(request.user).filter(workspace=frame["workspace"])
+    page = Paginator(bases.with_counts().order_by("name"), ROWS).get_page(request.GET.get("page"))
+    may_create = permissions.allows("create_knowledge_base", frame["role"])
+    context = {"page": page, "form": KnowledgeBaseForm(), "may_create": may_create, "section": "knowledge"}
+    return render(request, "knowledge/list_knowledge_bases.html", {**frame, **context})
+
+
+@require_POST
+@login_required
+def create_knowledge_base(request: PersonRequest, slug: str) -> HttpResponse:
+    """Create a base and lead to it; a form that does not fit comes back with 422."""
+    frame = enter(request, slug)
+    permissions.require("create_knowledge_base", actor=request.user, workspace=frame["workspace"])
+    form = KnowledgeBaseForm(request.POST, instance=KnowledgeBase(workspace=frame["workspace"]))
+    if not form.is_valid():
+        context = {**frame, "form": form, "section": "knowledge"}
+        return render(request, "knowledge/create_knowledge_base.html", context, status=422)
+    base = services.create_knowledge_base(workspace=frame["workspace"], actor=request.user, **form.cleaned_data)
+    return redirect("knowledge:show-knowledge-base", slug, base.pk)
+
+
+@require_safe
+@login_required
+def show_knowledge_base(request: PersonRequest, slug: str, base_id: UUID) -> HttpResponse:
+    """Show a base's documents: newest first, filtered by name and state, a page at a time."""
+    frame = enter(request, slug)
+    visible = KnowledgeBase.objects.visible_to(request.user).filter(workspace=frame["workspace"])
+    base = get_object_or_404(visible.with_rights(request.user), pk=base_id)
+    documents = Document.objects.visible_to(request.user).filter(knowledge_base=base)
+    name, state = request.GET.get("q", "").strip(), request.GET.get("state", "")
+    page = Paginator(documents.named(name).in_state(state).order_by("-created_at"), ROWS)
+    context = {"base": base, "page": page.get_page(request.GET.get("page")), "counts": documents.counts()}
+    context |= {"q": name, "state": state, "share": ShareForm(workspace=frame["workspace"]), "section": "knowledge"}
+    part = "partials/_documents" if request.htmx else "show_knowledge_base"
+    return render(request, f"knowledge/{part}.html", {**frame, **context})
+
+
+@require_safe
+@login_required
+def show_progress(request: PersonRequest, slug: str, base_id: UUID) -> HttpResponse:
+    """Return the rows named in ``row`` as they are now, and the counts; the page swaps them in place."""
+    frame = enter(request, slug)
+    visible = KnowledgeBase.objects.visible_to(request.user).filter(workspace=frame["workspace"])
+    base = get_object_or_404(visible.with_rights(request.user), pk=base_id)
+    documents = Document.objects.visible_to(request.user).filter(knowledge_base=base)
+    asked = request.GET.getlist("row")
+    rows = list(documents.among(asked))
+    gone = set(asked) - {str(row.pk) for row in rows}
+    context = {"base": base, "rows": rows, "gone": gone, "counts": documents.counts()}
+    context["state"] = request.GET.get("state", "")
+    return render(request, "knowledge/partials/_progress.html", {**frame, **context})
+
+
+@require_POST
+@login_required
+def share_knowledge_base(request: PersonRequest, slug: str, base_id: UUID) -> HttpResponse:
+    """Let a person of the workspace read or manage a base."""
+    frame = enter(request, slug)
+    bases = KnowledgeBase.objects.editable_by(request.user).filter(workspace=frame["workspace"])
+    base = get_object_or_404(bases, pk=base_id)
+    form = ShareForm(request.POST, workspace=frame["workspace"])
+    if not form.is_valid():
+        context = {**frame, "base": base, "share": form, "section": "knowledge"}
+        return render(request, "knowledge/share_knowledge_base.html", context, status=422)
+    user, level = form.cleaned_data["email"], form.cleaned_data["level"]
+    services.grant(knowledge_base=base, user=user, level=level, actor=request.user)
+    messages.success(request, _("Shared with %(email)s.") % {"email": user.email})
+    return redirect("knowledge:show-knowledge-base", slug, base.pk)
+
+
+@require_POST
+@login_required
+def delete_knowledge_base(request: PersonRequest, slug: str, base_id: UUID) -> HttpResponse:
+    """Delete a base with everything in it."""
+    frame = enter(request, slug)
+    bases = KnowledgeBase.objects.editable_by(request.user).filter(workspace=frame["workspace"])
+    base = get_object_or_404(bases, pk=base_id)
+    services.delete_knowledge_base(knowledge_base=base, actor=request.user)
+    messages.success(request, _("“%(name)s” was deleted.") % {"name": base.name})
+    return redirect("knowledge:list-knowledge-bases", slug)

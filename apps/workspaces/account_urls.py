@@ -1,0 +1,21 @@
+"""The routes of django-allauth that we offer, under its own names; the others do not exist here."""
+
+from allauth.account import views
+from django.urls import path, re_path
+
+urlpatterns = [
+    path("login/", views.login, name="account_login"),
+    path("logout/", views.logout, name="account_logout"),
+    path("signup/", views.signup, name="account_signup"),
+    path("inactive/", views.account_inactive, name="account_inactive"),
+    path("password/change/", views.password_change, name="account_change_password"),
+    path("password/set/", views.password_set, name="account_set_password"),
+    path("password/reset/", views.password_reset, name="account_reset_password"),
+    path("password/reset/done/", views.password_reset_done, name="account_reset_password_done"),
+    re_path(
+        r"^password/reset/key/(?P<uidb36>[0-9A-Za-z]+)-(?P<key>.+)/$",
+        views.password_reset_from_key,
+        name="account_reset_password_from_key",
+    ),
+    path("password/reset/key/done/", views.password_reset_from_key_done, name="account_reset_password_from_key_done"),
+]

@@ -1,0 +1,97 @@
+// What every page does: theme, toasts, password peek, copy buttons, keyboard shortcut for a new question.
+
+export const csrf = () => document.body.dataset.csrf;
+
+/** Show a short message at the foot of the page; `state` "bad" stays until it is closed. */
+export function toast(text, { state = "", action = null } = {}) {
+  const box = document.createElement("div");
+  box.className = "toast";
+  box.dataset.s = state;
+  const words = document.createElement("span");
+  words.textContent = text;
+  box.append(words);
+  const button = document.createElement("button");
+  button.type = "button";
+  button.className = "btn sm";
+  button.textContent = action ? action.label : document.body.dataset.close;
+  button.addEventListener("click", () => {
+    box.remove();
+    action?.run();
+  });
+  box.append(button);
+  document.getElementById("toasts").append(box);
+  if (state !== "bad") setTimeout(() => box.remove(), 10_000);
+}
+
+for (const shown of document.querySelectorAll("#toasts > .toast")) setTimeout(() => shown.remove(), 10_000);
+
+document.addEventListener("click", (event) => {
+  const target = event.target instanceof Element ? event.target : null;
+  const theme = target?.closest("[data-set-theme]");
+  if (theme) setTheme(theme.dataset.setTheme);
+  const peek = target?.closest("[data-peek]");
+  if (peek) {
+    const input = document.getElementById(peek.dataset.peek);
+    input.type = input.type === "password" ? "text" : "password";
+    peek.setAttribute("aria-pressed", String(input.type === "text"));
+  }
+});
+
+function setTheme(theme) {
+  const root = document.documentElement;
+  if (theme) root.dataset.theme = theme;
+  else delete root.dataset.theme;
+  const life = theme ? 365 * 24 * 3600 : 0;
+  const secure = location.protocol === "https:" ? "; Secure" : "";
+  document.cookie = `ks_theme=${theme}; Path=/; Max-Age=${life}; SameSite=Lax${secure}`;
+  for (const button of document.querySelectorAll("[data-set-theme]")) {
+    button.setAttribute("aria-pressed", String(button.dataset.setTheme === theme));
+  }
+}
+
+document.addEventListener("keydown", (event) => {
+  if (event.key.toLowerCase() !== "k" || !(event.metaKey || event.ctrlKey)) return;
+  const link = document.getElementById("new-question");
+  if (!link) return;
+  event.preventDefault();
+  link.click();
+});
+
+document.addEventListener("htmx:configRequest", (event) => {
+  event.detail.headers["X-CSRFToken"] = csrf();
+});
+document.addEventListener("toast", (event) => {
+  const { text, undo } = event.detail;
+  toast(text, { action: undo ? { label: document.body.dataset.undo, run: () => post(undo) } : null });
+});
+document.addEventListener("htmx:responseError", (event) => {
+  if (event.detail.elt.closest("[data-quiet]")) return;
+  toast(messageOf(event.detail.xhr.responseText) ?? document.body.dataset.failed, { state: "bad" });
+});
+document.addEventListener("htmx:sendError", (event) => {
+  if (event.detail.elt.closest("[data-quiet]")) return;
+  toast(document.body.dataset.unreachable, { state: "bad" });
+});
+
+/** Send a form without fields, as a button of the page would. */
+function post(action) {
+  const form = document.createElement("form");
+  form.method = "post";
+  form.action = action;
+  const token = document.createElement("input");
+  token.type = "hidden";
+  token.name = "csrfmiddlewaretoken";
+  token.value = csrf();
+  form.append(token);
+  document.body.append(form);
+  form.submit();
+}
+
+/** The sentence of an error answer, if it is our JSON. */
+export function messageOf(body) {
+  try {
+    return JSON.parse(body).message ?? null;
+  } catch {
+    return null;
+  }
+}

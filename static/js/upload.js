@@ -1,0 +1,140 @@
+// Upload of many files with progress: by drop, paste or choice; two at a time, one request a file.
+
+import { csrf, messageOf, toast } from "./app.js";
+
+const AT_ONCE = 2;
+
+for (const form of document.querySelectorAll("[data-upload]")) begin(form);
+
+function begin(form) {
+  const input = form.querySelector("input[type=file]");
+  const area = form.querySelector(".drop");
+  const list = form.querySelector(".uploads");
+  const waiting = [];
+  let running = 0;
+  let page = null; // where to go when all is stored, if not here
+
+  input.addEventListener("change", () => {
+    add(input.files);
+    input.value = "";
+  });
+  // Anywhere on the page, so that a file dropped beside the area does not replace the page.
+  document.addEventListener("dragover", (event) => {
+    if (!event.dataTransfer?.types.includes("Files")) return;
+    event.preventDefault();
+    area.dataset.over = "";
+  });
+  document.addEventListener("dragleave", (event) => {
+    if (!event.relatedTarget) delete area.dataset.over;
+  });
+  document.addEventListener("drop", (event) => {
+    if (!event.dataTransfer?.files.length) return;
+    event.preventDefault();
+    delete area.dataset.over;
+    add(event.dataTransfer.files);
+  });
+  addEventListener("beforeunload", (event) => {
+    if (running || waiting.length) event.preventDefault();
+  });
+
+  function add(files) {
+    for (const file of files) waiting.push(row(file));
+    next();
+  }
+
+  function row(file) {
+    const item = document.createElement("li");
+    const name = document.createElement("bdi");
+    name.className = "trunc";
+    name.textContent = file.name;
+    const side = document.createElement("span");
+    side.className = "row nw";
+    const state = document.createElement("span");
+    state.className = "faint num";
+    state.textContent = form.dataset.waiting;
+    const stop = document.createElement("button");
+    stop.type = "button";
+    stop.className = "linkish";
+    stop.textContent = form.dataset.cancel;
+    side.append(state, stop);
+    const bar = document.createElement("progress");
+    bar.className = "prog";
+    bar.max = 100;
+    bar.value = 0;
+    bar.setAttribute("aria-label", file.name);
+    item.append(name, side, bar);
+    list.append(item);
+    const job = { file, item, state, stop, bar, request: null };
+    stop.addEventListener("click", () => {
+      const place = waiting.indexOf(job);
+      if (place >= 0) waiting.splice(place, 1);
+      job.request?.abort();
+      item.remove();
+    });
+    return job;
+  }
+
+  function next() {
+    while (running < AT_ONCE && waiting.length) {
+      running += 1;
+      send(waiting.shift());
+    }
+  }
+
+  function send(job) {
+    const body = new FormData();
+    body.append("file", job.file);
+    const request = new XMLHttpRequest();
+    job.request = request;
+    request.open("POST", form.action);
+    request.setRequestHeader("X-CSRFToken", csrf());
+    request.setRequestHeader("Accept", "application/json");
+    job.state.textContent = form.dataset.sending;
+    request.upload.addEventListener("progress", (event) => {
+      if (!event.lengthComputable) return;
+      const share = Math.floor((100 * event.loaded) / event.total);
+      job.bar.value = share;
+      job.state.textContent = `${form.dataset.sending} ${share}%`;
+    });
+    request.addEventListener("load", () => {
+      if (request.status === 201) arrived(job, JSON.parse(request.responseText));
+      else failed(job, messageOf(request.responseText) ?? form.dataset.refused);
+    });
+    request.addEventListener("error", () => failed(job, form.dataset.broken));
+    request.addEventListener("loadend", () => {
+      running -= 1;
+      next();
+      if (running || request.status !== 201) return;
+      if (page && !list.children.length) location.assign(page);
+      else toast(form.dataset.done);
+    });
+    request.send(body);
+  }
+
+  function arrived(job, answer) {
+    job.item.remove();
+    if ("go" in form.dataset) page = answer.page;
+    const rows = document.getElementById("rows");
+    if (!rows) return;
+    document.getElementById("no-documents")?.remove();
+    document.getElementById(`document-${answer.id}`)?.remove();
+    rows.insertAdjacentHTML("afterbegin", answer.row);
+    htmx.process(rows);
+    htmx.trigger("#poll", "resume");
+  }
+
+  function failed(job, sentence) {
+    job.bar.remove();
+    job.state.textContent = "";
+    job.stop.textContent = form.dataset.dismiss;
+    const words = document.createElement("p");
+    words.className = "err";
+    words.textContent = sentence;
+    job.item.append(words);
+  }
+}
+
+// After "Try again" or "Cancel" the row moves on: ask for it again.
+document.addEventListener("htmx:afterRequest", (event) => {
+  if (event.detail.elt.dataset?.then === "resume" && event.detail.successful) htmx.trigger("#poll", "resume");
+});
