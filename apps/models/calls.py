@@ -1,13 +1,13 @@
 """Calls of an OpenAI-compatible endpoint that are not streamed, through the ``openai`` package."""
 
-import logging
 import time
 from typing import Any
+
+from django.utils.translation import gettext as _
 
 from apps.models import connections, quirks
 from apps.models.chat import ChatReply, ChatRequest, ResolvedModel, Usage
 from apps.models.errors import (
-    ModelError,
     ModelTimeout,
     ModelUnavailable,
     error_for,
@@ -19,8 +19,6 @@ from apps.models.requests import chat_body, cleaned
 from apps.models.retries import retrying
 from apps.models.tokens import estimate, estimate_prompt
 from apps.models.wire.deltas import Broken, DeltaReader, Refused
-
-logger = logging.getLogger(__name__)
 
 
 async def complete(model: ResolvedModel, request: ChatRequest) -> ChatReply:
@@ -59,12 +57,14 @@ async def post(model: ResolvedModel, path: str, body: dict[str, Any]) -> Any:
             raise error_for(error.status_code, words, model, retry_after_s=wait) from None
         except openai.APITimeoutError:
             seconds = time.monotonic() - began
-            raise ModelTimeout(model=model.name, reason=f"no answer within {seconds:.0f} s") from None
+            raise ModelTimeout(
+                model=model.name, reason=_("no answer within %(seconds)d s") % {"seconds": seconds}
+            ) from None
         except openai.APIConnectionError as error:
             reason = first_line(error.__cause__ or error, model)
             raise ModelUnavailable(model=model.name, reason=reason) from None
         except ValueError:
-            raise ModelUnavailable(model=model.name, reason="the address does not answer in JSON") from None
+            raise ModelUnavailable(model=model.name, reason=_("the address does not answer in JSON")) from None
 
 
 def _words(error: Any) -> str:
@@ -86,6 +86,3 @@ def _top_logprobs(value: Any) -> dict[str, float]:
     except (KeyError, IndexError, TypeError, ValueError):
         return {}
     return alternatives
-
-
-__all__ = ["ModelError", "complete", "post"]

@@ -1,7 +1,10 @@
 """Vectors from an OpenAI-compatible endpoint: batched, in order, and looked at before they are used."""
 
+import logging
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
+
+from django.utils.translation import gettext as _
 
 from apps.models.calls import post
 from apps.models.chat import ResolvedModel
@@ -17,6 +20,9 @@ if TYPE_CHECKING:
 
 TOKENS_A_REQUEST = 8_192  # what most vendors take at least
 TOO_MUCH = {400, 413, 422}
+SHORTEST_CUT = 256  # tokens; a text this short is not refused for its length
+
+logger = logging.getLogger(__name__)
 
 
 async def embed_remotely(model: ResolvedModel, texts: Sequence[str], *, partial: bool) -> "Vectors":
@@ -33,7 +39,7 @@ async def embed_remotely(model: ResolvedModel, texts: Sequence[str], *, partial:
         if row is None:
             continue
         if len(row) != width:
-            raise BadVectors(model=model.name, reason=f"{len(row)} numbers instead of {width}")
+            raise BadVectors(model=model.name, reason=_lengths(len(row), width))
         out[place] = row
     return out
 
@@ -41,6 +47,8 @@ async def embed_remotely(model: ResolvedModel, texts: Sequence[str], *, partial:
 def fit(text: str, max_tokens: int) -> str:
     """Cut a text to a model's input limit, by estimate and with room to spare; most texts stay whole."""
     count = estimate(text)
+    if count > max_tokens:
+        logger.warning("a text of about %d tokens is cut to %d before it is embedded", count, max_tokens)
     while count > max_tokens:
         text = text[: int(len(text) * max_tokens / count * 0.95)]
         count = estimate(text)
@@ -71,6 +79,9 @@ async def _embed_batch(model: ResolvedModel, texts: list[str], partial: bool) ->
         if not _may_be_one_text(error):
             raise
         if len(texts) == 1:
+            if isinstance(error, ModelRefused) and estimate(texts[0]) > SHORTEST_CUT:
+                logger.warning("%s refused a text of about %d tokens; embedding half", model.name, estimate(texts[0]))
+                return await _embed_batch(model, [texts[0][: len(texts[0]) // 2]], partial)
             if partial:
                 return [None]
             raise
@@ -90,28 +101,34 @@ def _may_be_one_text(error: ModelError) -> bool:
     return "nan" in str(error.details.get("reason", "")).lower()  # Ollama: "unsupported value: NaN"
 
 
+def _lengths(found: int, wanted: int) -> str:
+    return _("%(found)d numbers instead of %(wanted)d") % {"found": found, "wanted": wanted}
+
+
 def _checked(model: ResolvedModel, value: Any, count: int) -> list[Any]:
     """Return ``count`` vectors of length 1, in the order of the inputs. Raises BadVectors."""
     import numpy as np
 
     data = value.get("data") if isinstance(value, dict) else None
     if not isinstance(data, list) or len(data) != count:
-        found = len(data) if isinstance(data, list) else "no"
-        raise BadVectors(model=model.name, reason=f"{found} vectors for {count} texts")
+        found = len(data) if isinstance(data, list) else 0
+        raise BadVectors(
+            model=model.name, reason=_("%(found)d vectors for %(count)d texts") % {"found": found, "count": count}
+        )
     rows: list[Any] = [None] * count
     for place, item in enumerate(data):
         index = item.get("index") if isinstance(item, dict) else None
         index = index if isinstance(index, int) else place
         if not 0 <= index < count or rows[index] is not None:
-            raise BadVectors(model=model.name, reason="the vectors' numbers do not match the texts")
+            raise BadVectors(model=model.name, reason=_("their numbers do not match the texts"))
         try:
             row = np.asarray(item["embedding"], dtype=np.float32)
         except (TypeError, ValueError, KeyError):
-            raise BadVectors(model=model.name, reason="a vector is not a list of numbers") from None
+            raise BadVectors(model=model.name, reason=_("one is not a list of numbers")) from None
         norm = float(np.linalg.norm(row)) if row.ndim == 1 and row.size else 0.0
         if not np.isfinite(norm) or norm == 0.0:
-            raise BadVectors(model=model.name, reason="a vector is empty, zero or not finite")
+            raise BadVectors(model=model.name, reason=_("one is empty, zero or not finite"))
         if model.dimensions and row.size != model.dimensions:
-            raise BadVectors(model=model.name, reason=f"{row.size} numbers instead of {model.dimensions}")
+            raise BadVectors(model=model.name, reason=_lengths(row.size, model.dimensions))
         rows[index] = row / norm
     return rows

@@ -11,6 +11,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import orjson
+from django.utils.translation import gettext as _
 
 from apps.models import connections, quirks
 from apps.models.chat import ChatDelta, ChatRequest, ResolvedModel, Usage, Wire
@@ -131,7 +132,7 @@ async def _open(model: ResolvedModel, request: ChatRequest, stop: asyncio.Event)
             body = quirks.fitted(model, body)
             continue
         if 300 <= response.status < 400:
-            raise ModelRefused(model=model.name, reason="the address answers with a redirect")
+            raise ModelRefused(model=model.name, reason=_("the address answers with a redirect"))
         raise error_for(response.status, words, model, retry_after_s=retry_after(response.headers))
 
 
@@ -147,7 +148,7 @@ async def _post(model: ResolvedModel, body: dict[str, Any]) -> "aiohttp.ClientRe
                 f"{model.base_url}/chat/completions", data=encode(body), headers=headers, allow_redirects=False
             )
     except TimeoutError as error:  # also aiohttp's own, while connecting
-        raise ModelTimeout(model=model.name, reason="no answer began in time") from error
+        raise ModelTimeout(model=model.name, reason=_("no answer began in time")) from error
     except (aiohttp.ClientError, OSError, ValueError) as error:
         raise ModelUnavailable(model=model.name, reason=first_line(error, model)) from error
 
@@ -156,7 +157,7 @@ async def _values(model: ResolvedModel, response: "aiohttp.ClientResponse", read
     """Yield the JSON values of the response, from events or from one plain body."""
     kind = response.content_type
     if kind == "text/html":
-        raise ModelUnavailable(model=model.name, reason="the address answers with a web page, not with a model")
+        raise ModelUnavailable(model=model.name, reason=_("the address answers with a web page, not with a model"))
     parser = EventParser()
     whole: list[bytes] | None = [] if kind == "application/json" else None
     try:
@@ -169,7 +170,7 @@ async def _values(model: ResolvedModel, response: "aiohttp.ClientResponse", read
                     return
                 yield _decoded(event)
     except EventTooLong:
-        raise StreamBroken(model=model.name, reason="one event of the stream is too long") from None
+        raise StreamBroken(model=model.name, reason=_("one event of the stream is too long")) from None
     for event in [b"".join(whole)] if whole is not None else parser.finish():
         if event != DONE:
             yield _decoded(event)
@@ -185,11 +186,14 @@ async def _read(model: ResolvedModel, response: "aiohttp.ClientResponse", reader
     except TimeoutError:
         if reader.finish_reason:
             return b""
-        raise ModelTimeout(model=model.name, reason=f"silent for {limit:.0f} s in the middle of the answer") from None
+        raise ModelTimeout(
+            model=model.name, reason=_("silent for %(seconds)d s in the middle of the answer") % {"seconds": limit}
+        ) from None
     except (aiohttp.ClientError, OSError) as error:
         if reader.finish_reason:
             return b""
-        raise StreamBroken(model=model.name, reason=first_line(error, model)) from error
+        logger.info("the stream of %s was cut: %s", model.name, first_line(error, model))
+        raise StreamBroken(model=model.name, reason=_("the connection was cut")) from error
 
 
 def _decoded(event: bytes) -> Any:

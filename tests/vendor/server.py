@@ -147,8 +147,9 @@ class Vendor:
             await asyncio.sleep(3600)
         if reply.hold is not None:
             await self._held(reply.hold)
-        whole = getattr(self, f"_{kind}", None)
-        return web.json_response(whole(reply, received) if whole else reply.whole(), headers=reply.headers)
+        writers = {"embeddings": self._embeddings, "rerank": self._rerank, "transcriptions": self._transcriptions}
+        value = writers[kind](reply, received) if kind in writers else reply.whole()
+        return web.json_response(value, headers=reply.headers)
 
     async def _stream(self, reply: Reply, request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream", **reply.headers})
@@ -167,6 +168,7 @@ class Vendor:
             if number == reply.stall_after:
                 await asyncio.sleep(3600)
             if number == reply.cut_after:
+                await asyncio.sleep(0.02)  # a client that gets data and the cut at once may drop the data
                 request.transport.close()  # type: ignore[union-attr]
                 return response
             if number == reply.error_after:

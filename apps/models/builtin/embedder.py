@@ -69,7 +69,7 @@ async def embed(texts: Sequence[str], *, purpose: str) -> "Vectors":
 
 def count_tokens(text: str) -> int:
     """Return how many tokens the model makes of a text, without its prefix and borders."""
-    return len(_tokenizer().ids(text))
+    return len(_tokenizer().ids(text)) if text else 0
 
 
 def threads() -> int:

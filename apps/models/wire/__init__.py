@@ -1,1 +1,1 @@
-"""The OpenAI chat stream as vendors really send it, made into ChatDeltas. Pure: no network, no Django."""
+"""The OpenAI chat stream as vendors really send it, made into ChatDeltas. Pure: no network, no database."""

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from django.utils.translation import gettext as _
+
 from apps.models.chat import ChatDelta, Usage
 from apps.models.wire.reasoning import ThinkFilter
 from apps.models.wire.tool_calls import ToolCallAssembler
@@ -61,7 +63,7 @@ class DeltaReader:
         text, reasoning = self.think.finish()
         rest = ChatDelta(text=text, reasoning=reasoning) if text or reasoning else None
         if not self.finish_reason:
-            raise Broken("the connection closed before the answer was finished")
+            raise Broken(_("it closed before it was finished"))
         if self.finish_reason == "length" or not self.calls:
             return rest, None, "stop" if self.finish_reason == "tool_calls" else self.finish_reason
         return rest, self.calls.calls(), "tool_calls"
@@ -83,9 +85,9 @@ class DeltaReader:
         if reason in LIMITS:
             self.finish_reason = "length"
         elif reason in {"content_filter", "sensitive", "safety", "SAFETY"}:
-            raise Refused("the vendor's content filter stopped the answer")
+            raise Refused(_("the vendor's content filter stopped the answer"))
         elif reason in {"error", "network_error", "insufficient_system_resource", "abort"}:
-            raise Broken(f"the vendor ended the answer with {reason!r}")
+            raise Broken(_("the vendor ended it with “%(reason)s”") % {"reason": reason})
         else:
             self.finish_reason = FINISHED.get(reason, "stop")
 
