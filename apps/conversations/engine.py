@@ -28,6 +28,7 @@ from apps.conversations import errors, rows_liveness
 from apps.conversations.ending import end_turn
 from apps.conversations.log import TurnLog
 from apps.conversations.news import WISH_S, News
+from apps.conversations.rendering import anchor_of
 from apps.conversations.sink import TurnSink
 from apps.conversations.writer import EventWriter
 
@@ -118,7 +119,7 @@ class Engine:
         if not self.started:
             raise errors.ShuttingDown
         log = TurnLog(request.turn_id)
-        running = Running(request, language, started, log, TurnSink(log, anchor=anchor(request.turn_id)))
+        running = Running(request, language, started, log, TurnSink(log, anchor=anchor_of(request.turn_id)))
         self._running[request.turn_id] = running
         self._logs[request.turn_id] = log
         running.task = asyncio.create_task(
@@ -248,11 +249,6 @@ class Engine:
                     connection, turn_id, error=errors.TurnInterrupted().as_dict()
                 ):
                     logger.warning("turn %s was left behind; marked as interrupted", turn_id)
-
-
-def anchor(turn_id: UUID) -> str:
-    """Return what precedes the numbers of a turn's markers on a page."""
-    return f"t{turn_id.hex[:8]}-"
 
 
 def _default_runner() -> RunTurn:

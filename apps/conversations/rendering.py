@@ -6,6 +6,7 @@ Markers become links that name their document; the number that is shown counts b
 
 from collections.abc import Iterable, Mapping
 from typing import Protocol
+from uuid import UUID
 
 import nh3
 from django.utils.html import format_html
@@ -93,6 +94,11 @@ def shown_numbers(text: str, citations: Iterable[Source]) -> dict[int, int]:
     renderer = AnswerRenderer({citation.n: citation for citation in citations})
     renderer.render(text)
     return renderer.shown
+
+
+def anchor_of(turn_id: UUID) -> str:
+    """Return what precedes the numbers of a turn's markers on a page."""
+    return f"t{turn_id.hex[:8]}-"
 
 
 def short_name(name: str) -> str:

@@ -9,10 +9,10 @@ from uuid import uuid4
 import pytest
 from asgiref.sync import sync_to_async
 
-from apps.conversations.engine import ENGINE, anchor
+from apps.conversations.engine import ENGINE
 from apps.conversations.frames import EVENTS
 from apps.conversations.models import Citation, Conversation, Message, Turn, TurnEvent
-from apps.conversations.rendering import render_markdown
+from apps.conversations.rendering import anchor_of, render_markdown
 from tests.conversations.live.client import Tab, numbered
 from tests.conversations.scripted import ANSWER, words
 from tests.vendor import Reply
@@ -65,7 +65,7 @@ async def test_live_blocks_are_the_reloaded_rendering(tab):
     citations = await in_thread(lambda: list(Citation.objects.filter(message_id=end["message"])))
     turn = await in_thread(lambda: Turn.objects.get(pk=end["turn"]))
     live = "".join(frame["html"] for frame in one.frames if frame["type"] == "block")
-    assert live == render_markdown(ANSWER, citations, anchor=anchor(turn.pk))
+    assert live == render_markdown(ANSWER, citations, anchor=anchor_of(turn.pk))
     assert live.count('class="cite"') == 3
     assert [f["index"] for f in one.frames if f["type"] == "block"] == [0, 1, 2, 3]
 
