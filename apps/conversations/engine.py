@@ -17,6 +17,7 @@ from typing import Any, Protocol, cast
 from uuid import UUID
 
 import psycopg
+from django.db import DatabaseError
 from django.utils import translation
 from django.utils.module_loading import import_string
 
@@ -26,6 +27,7 @@ from apps.common.database import pool
 from apps.common.errors import KnowSphereError
 from apps.conversations import errors, rows_liveness
 from apps.conversations.ending import end_turn
+from apps.conversations.erasing import erase_deleted
 from apps.conversations.log import TurnLog
 from apps.conversations.news import WISH_S, News
 from apps.conversations.rendering import anchor_of
@@ -36,6 +38,7 @@ logger = logging.getLogger(__name__)
 
 BEAT_S = 2.0
 SWEEP_S = 3.0
+ERASE_S = 30.0
 STOP_PATIENCE_S = 1.0  # a runner that was asked to stop gets this long before it is cancelled
 GRACE_S = 10.0  # how long turns may go on after SIGTERM
 REMEMBER_S = 30.0  # how long a finished turn's frames stay in memory for late watchers
@@ -55,7 +58,6 @@ class Running:
 
     request: TurnRequest
     language: str
-    started: dict[str, Any]
     log: TurnLog
     sink: TurnSink
     stop: asyncio.Event = field(default_factory=asyncio.Event)
@@ -90,7 +92,13 @@ class Engine:
         self._running, self._logs, self._sockets = {}, {}, {}
         self.writer = EventWriter()
         self.news = News(self.process, self._hear)
-        loops = (self.writer.run(), self.news.run(), self._every(BEAT_S, self._beat), self._every(SWEEP_S, self._sweep))
+        loops = (
+            self.writer.run(),
+            self.news.run(),
+            self._every(BEAT_S, self._beat),
+            self._every(SWEEP_S, self._sweep),
+            self._every(ERASE_S, erase_deleted),
+        )
         self._tasks = [asyncio.create_task(loop, context=contextvars.Context()) for loop in loops]
 
     async def stop(self) -> None:
@@ -119,7 +127,8 @@ class Engine:
         if not self.started:
             raise errors.ShuttingDown
         log = TurnLog(request.turn_id)
-        running = Running(request, language, started, log, TurnSink(log, anchor=anchor_of(request.turn_id)))
+        sink = TurnSink(log, started=started, anchor=anchor_of(request.turn_id))
+        running = Running(request, language, log, sink)
         self._running[request.turn_id] = running
         self._logs[request.turn_id] = log
         running.task = asyncio.create_task(
@@ -146,8 +155,10 @@ class Engine:
     async def _run(self, running: Running) -> None:
         logs.request_id.set(running.request.turn_id.hex)
         translation.activate(running.language)
-        running.log.emit("turn.queued", {key: running.started[key] for key in ("question", "conversation")})
-        running.log.emit("turn.started", running.started)
+        running.log.emit(
+            "turn.queued",
+            {"question": running.request.question, "conversation": str(running.request.conversation_id)},
+        )
         run_turn = self.run_turn or _default_runner()
         running.work = asyncio.create_task(run_turn(running.request, events=running.sink, stop=running.stop))
         await asyncio.wait({running.work})
@@ -226,7 +237,7 @@ class Engine:
         while True:
             try:
                 await work()
-            except psycopg.Error as error:
+            except (psycopg.Error, DatabaseError) as error:
                 logger.info("%s waits for the database: %s", work.__name__, type(error).__name__)
             except Exception:
                 logger.exception("%s failed", work.__name__)

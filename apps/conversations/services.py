@@ -1,6 +1,5 @@
 """Writes to conversations: begin one, ask, stop, delete; and opening what an answer cites."""
 
-from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -13,15 +12,21 @@ from apps.agents.turn import AskOptions, TurnRequest
 from apps.common.database import pool
 from apps.common.errors import NotFound, ServiceUnavailable
 from apps.conversations import errors, history, rows, rows_liveness
+from apps.conversations.citing import OpenedCitation, open_citation
 from apps.conversations.engine import ENGINE
+from apps.conversations.erasing import UNDO
 from apps.conversations.frames import Ask, check_ask
 from apps.conversations.models import Conversation, Turn
 from apps.knowledge.models import KnowledgeBase
 from apps.workspaces import permissions
 from apps.workspaces.models import User, Workspace
 
+__all__ = [
+    "OpenedCitation", "delete_conversation", "find_turn", "open_citation", "restore_conversation",
+    "start_conversation", "start_turn", "stop_turn",
+]  # fmt: skip
+
 TITLE_LENGTH = 16  # characters of the first question
-UNDO_S = 60  # a deleted conversation can be restored this long
 
 
 @transaction.atomic
@@ -88,7 +93,7 @@ async def _begin(connection: rows.Connection, conversation: Conversation, ask: A
                 raise NotFound
             request = TurnRequest(
                 turn_id=turn_id, conversation_id=row["id"], workspace_id=row["workspace_id"], user_id=actor.pk,
-                agent_id=row["agent_id"], question=ask.text, options=options,
+                agent_id=row["agent_id"], question=ask.text, options=options, number=row["number"],
                 history=history.of_conversation(row["id"], before=row["number"]),
             )  # fmt: skip
             started = {
@@ -175,7 +180,7 @@ def delete_conversation(*, conversation: Conversation, actor: User) -> None:
 
 def restore_conversation(*, conversation_id: UUID, actor: User) -> Conversation:
     """Undo a deletion that is less than a minute old. Raises NotFound."""
-    recent = timezone.now() - timedelta(seconds=UNDO_S)
+    recent = timezone.now() - UNDO
     mine = Conversation.objects.filter(pk=conversation_id, owner=actor, deleted_at__gt=recent)
     if not mine.update(deleted_at=None):
         raise NotFound

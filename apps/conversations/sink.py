@@ -13,8 +13,9 @@ from apps.conversations.rendering import AnswerRenderer
 class TurnSink:
     """The EventSink of one turn. ``text`` is the answer so far, exactly as its tokens were sent."""
 
-    def __init__(self, log: TurnLog, *, anchor: str) -> None:
+    def __init__(self, log: TurnLog, *, started: dict[str, Any], anchor: str) -> None:
         self._log = log
+        self._started: dict[str, Any] | None = started
         self._texts: list[str] = []
         self._blocks = BlockStream()
         self._renderer = AnswerRenderer({}, anchor=anchor)
@@ -32,7 +33,14 @@ class TurnSink:
         return tuple(self._sources.values())
 
     def emit(self, type: str, data: dict[str, Any]) -> None:  # noqa: A002 (the socket's word)
-        """Send one event; ``sources`` are also what the answer's markers will name."""
+        """Send one event; ``sources`` are also what the answer's markers will name.
+
+        A runner that knows agent and model says so in a ``turn.started`` of its own, before all else.
+        """
+        if type == "turn.started":
+            self._begin(data)
+            return
+        self._begin()
         if type == "token":
             self.token(str(data["text"]))
         elif type == "reasoning.delta":
@@ -48,6 +56,7 @@ class TurnSink:
         text = storable(text)
         if not text:
             return
+        self._begin()
         self._texts.append(text)
         self._log.delta("token", text)
         for block in self._blocks.feed(text):
@@ -55,9 +64,15 @@ class TurnSink:
 
     def finish(self) -> None:
         """Send the blocks that are still open; no token follows."""
+        self._begin()
         self._log.flush()
         for block in self._blocks.finish():
             self._send_block(block)
+
+    def _begin(self, known: dict[str, Any] | None = None) -> None:
+        if self._started is not None:
+            started, self._started = {**self._started, **(known or {})}, None
+            self._log.emit("turn.started", started)
 
     def _send_block(self, source: str) -> None:
         html = self._renderer.render(source)
