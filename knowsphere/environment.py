@@ -14,6 +14,8 @@ from urllib.parse import urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
+from apps.common.outbound.addresses import parse_host_port
+
 CHECKOUT = Path(__file__).resolve().parent.parent
 
 
@@ -67,6 +69,17 @@ def whole(name: str, default: int, *, least: int = 0, most: int = 2**31) -> int:
 def words(name: str) -> list[str]:
     """Return a comma list, without empty entries."""
     return [word for part in text(name).split(",") if (word := part.strip())]
+
+
+def host_ports(name: str) -> list[str]:
+    """Return a comma list of host:port. A wrong entry is named, since one that opens nothing is hard to find."""
+    entries = words(name)
+    for entry in entries:
+        try:
+            parse_host_port(entry)
+        except ValueError as error:
+            raise ImproperlyConfigured(f"{name}: {entry!r} cannot be used: {error}") from error
+    return entries
 
 
 def url(name: str, default: str = "", *, schemes: tuple[str, ...] = ("http", "https")) -> str:

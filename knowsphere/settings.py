@@ -232,7 +232,7 @@ Q_CLUSTER = {
 }
 
 # Models of the environment (docs/models.md)
-OUTBOUND_ALLOW = environment.words("OUTBOUND_ALLOW")
+OUTBOUND_ALLOW = environment.host_ports("OUTBOUND_ALLOW")
 CHAT_MODEL = environment.text("CHAT_MODEL")
 FAST_MODEL = environment.text("FAST_MODEL")
 OPENAI_BASE_URL = environment.url("OPENAI_BASE_URL", "https://api.openai.com/v1")
