@@ -5,6 +5,7 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
+from apps.common.outbound.errors import OutboundError
 from apps.models import connections, quirks
 from apps.models.chat import ChatReply, ChatRequest, ResolvedModel, Usage
 from apps.models.errors import (
@@ -12,6 +13,7 @@ from apps.models.errors import (
     ModelUnavailable,
     error_for,
     first_line,
+    outbound_error,
     retry_after,
     vendor_words,
 )
@@ -55,6 +57,8 @@ async def post(model: ResolvedModel, path: str, body: dict[str, Any]) -> Any:
                 continue
             wait = retry_after(error.response.headers)
             raise error_for(error.status_code, words, model, retry_after_s=wait) from None
+        except OutboundError as error:
+            raise outbound_error(error, model) from None
         except openai.APITimeoutError:
             seconds = time.monotonic() - began
             raise ModelTimeout(

@@ -13,6 +13,7 @@ Wire = dict[str, Any]  # one message, tool or tool call as the OpenAI chat inter
 class ResolvedModel:
     """A model that has been chosen for a call. ``provider`` is "builtin" or "openai_compatible".
 
+    ``guarded``: a workspace gave the address, so it must be public or opened by the operator.
     ``dimensions`` is 0 where it is not known before the first call. Limits are in tokens.
     """
 
@@ -22,6 +23,7 @@ class ResolvedModel:
     base_url: str = ""
     key: Secret | None = None
     id: UUID | None = None
+    guarded: bool = False
     context_window: int = 32_768
     max_output: int = 4_096
     dimensions: int = 0

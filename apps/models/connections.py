@@ -1,4 +1,8 @@
-"""Open connections to model endpoints, one set for each event loop."""
+"""Open connections to model endpoints, one set for each event loop.
+
+Addresses that a workspace gave are connected to through the outbound guard; those of the operator and
+of the environment may be private.
+"""
 
 import asyncio
 from typing import TYPE_CHECKING
@@ -7,31 +11,43 @@ from apps.models.chat import ResolvedModel
 
 if TYPE_CHECKING:
     import aiohttp
+    import httpx2
     import openai
 
 CONNECT_S = 10.0
 FIRST_BYTE_S = 120.0  # a thinking model may be silent for long before its first token
 BETWEEN_BYTES_S = 60.0
 WHOLE_CALL_S = 180.0  # calls that are not streamed
+WHOLE_STREAM_S = 3600.0  # streams of guarded endpoints, however slowly they drip
+WHOLE_CALL_BYTES = 2**26  # 64 embeddings of 4096 numbers are 6 MB
 
-_sessions: dict[asyncio.AbstractEventLoop, "aiohttp.ClientSession"] = {}
-_clients: dict[tuple[asyncio.AbstractEventLoop, str, str], "openai.AsyncOpenAI"] = {}
+_sessions: dict[tuple[asyncio.AbstractEventLoop, bool], "aiohttp.ClientSession"] = {}
+_clients: dict[tuple[asyncio.AbstractEventLoop, bool, str, str], "openai.AsyncOpenAI"] = {}
 
 
-def session() -> "aiohttp.ClientSession":
-    """Return this event loop's session for streams. Time limits are the caller's, read by read."""
+def session(model: ResolvedModel) -> "aiohttp.ClientSession":
+    """Return this event loop's session for a model's streams. Time limits are the caller's, read by read."""
     import aiohttp
 
-    loop = asyncio.get_running_loop()
-    if loop not in _sessions:
+    place = (asyncio.get_running_loop(), model.guarded)
+    if place not in _sessions:
         _drop_closed_loops()
-        _sessions[loop] = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=30),
-            timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_S),
+        _sessions[place] = aiohttp.ClientSession(
+            connector=_connector(guarded=model.guarded),
+            timeout=aiohttp.ClientTimeout(total=WHOLE_STREAM_S if model.guarded else None, sock_connect=CONNECT_S),
             read_bufsize=2**17,
             cookie_jar=aiohttp.DummyCookieJar(),
         )
-    return _sessions[loop]
+    return _sessions[place]
+
+
+def _connector(*, guarded: bool) -> "aiohttp.TCPConnector":
+    import aiohttp
+
+    from apps.common.outbound.connector import GuardedConnector
+
+    kind = GuardedConnector if guarded else aiohttp.TCPConnector
+    return kind(limit=0, keepalive_timeout=30)
 
 
 def client(model: ResolvedModel) -> "openai.AsyncOpenAI":
@@ -39,7 +55,7 @@ def client(model: ResolvedModel) -> "openai.AsyncOpenAI":
     import openai
 
     key = model.key.reveal() if model.key else "none"
-    place = (asyncio.get_running_loop(), model.base_url, key)
+    place = (asyncio.get_running_loop(), model.guarded, model.base_url, key)
     if place not in _clients:
         _drop_closed_loops()
         _clients[place] = openai.AsyncOpenAI(
@@ -47,16 +63,25 @@ def client(model: ResolvedModel) -> "openai.AsyncOpenAI":
             api_key=key,
             max_retries=0,  # the gateway's own rules are the same for every call
             timeout=openai.Timeout(WHOLE_CALL_S, connect=CONNECT_S),
+            http_client=_guarded_client() if model.guarded else None,
         )
     return _clients[place]
+
+
+def _guarded_client() -> "httpx2.AsyncClient":
+    import httpx2
+
+    from apps.common.outbound.transport import GuardedTransport
+
+    transport = GuardedTransport(max_bytes=WHOLE_CALL_BYTES, whole_s=WHOLE_CALL_S)
+    return httpx2.AsyncClient(transport=transport, trust_env=False, follow_redirects=False)
 
 
 async def close() -> None:
     """Close this event loop's connections; later calls open new ones."""
     loop = asyncio.get_running_loop()
-    opened = _sessions.pop(loop, None)
-    if opened is not None:
-        await opened.close()
+    for kind in [kind for kind in _sessions if kind[0] is loop]:
+        await _sessions.pop(kind).close()
     for place in [place for place in _clients if place[0] is loop]:
         await _clients.pop(place).close()
 
@@ -72,7 +97,7 @@ class Connections:
 
 
 def _drop_closed_loops() -> None:
-    for loop in [loop for loop in _sessions if loop.is_closed()]:
-        del _sessions[loop]
+    for kind in [kind for kind in _sessions if kind[0].is_closed()]:
+        del _sessions[kind]
     for place in [place for place in _clients if place[0].is_closed()]:
         del _clients[place]

@@ -7,6 +7,7 @@ from django.utils.translation import gettext_lazy as _
 
 from apps.common.errors import KnowSphereError
 from apps.common.fields import MASK
+from apps.common.outbound.errors import OutboundError, OutboundRefused, OutboundTimeout, OutboundTooLarge
 from apps.common.text import legible
 from apps.models.chat import ResolvedModel
 
@@ -56,6 +57,17 @@ class ModelTimeout(ModelError):
     status = 504
     retryable = True
     user_message = _("The model %(model)s did not answer in time: %(reason)s. Try again.")
+
+
+class ModelAddressRefused(ModelError):
+    """A workspace's model has an address that the outbound guard does not open. Nothing was sent."""
+
+    code = "outbound_refused"
+    status = 403
+    user_message = _(
+        "KnowSphere does not connect to the address of the model %(model)s: %(reason)s. Nothing was sent. "
+        "Use a public address, or ask the operator to open this one."
+    )
 
 
 class StreamBroken(ModelError):
@@ -110,6 +122,16 @@ def error_for(status: int, words: object, model: ResolvedModel, *, retry_after_s
     if status >= 500:
         return ModelUnavailable(model=model.name, reason=reason, retry_after_s=retry_after_s)
     return ModelRefused(model=model.name, reason=reason, http_status=status)
+
+
+def outbound_error(error: OutboundError, model: ResolvedModel) -> ModelError:
+    """Return the error that stands for what the outbound guard found."""
+    kinds: dict[type[OutboundError], type[ModelError]] = {
+        OutboundRefused: ModelAddressRefused,
+        OutboundTooLarge: ModelRefused,
+        OutboundTimeout: ModelTimeout,
+    }
+    return kinds.get(type(error), ModelUnavailable)(model=model.name, reason=error.details["reason"])
 
 
 def retry_after(headers: Any) -> float | None:

@@ -17,6 +17,7 @@ from apps.models.calls import complete
 from apps.models.chat import ChatDelta, ChatReply, ChatRequest, ResolvedModel
 from apps.models.errors import (
     BadVectors,
+    ModelAddressRefused,
     ModelError,
     ModelOverloaded,
     ModelRefused,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BadVectors",
+    "ModelAddressRefused",
     "ModelError",
     "ModelOverloaded",
     "ModelRefused",
@@ -61,7 +63,7 @@ async def stream_chat(
     nothing has been given out.
 
     Raises:
-        ModelUnavailable, ModelRefused, ModelOverloaded, ModelTimeout: before the first delta.
+        ModelUnavailable, ModelRefused, ModelAddressRefused, ModelOverloaded, ModelTimeout: before the first delta.
         StreamBroken: after it; or the stream ended without a finish reason. What was given out stands,
             and a tool call that was not whole was never given out.
     """
@@ -83,7 +85,7 @@ async def chat(model: ResolvedModel, request: ChatRequest) -> ChatReply:
     """Return a whole answer, for what nobody watches being written: decisions, summaries, titles.
 
     Raises:
-        ModelUnavailable, ModelRefused, ModelOverloaded, ModelTimeout.
+        ModelUnavailable, ModelRefused, ModelAddressRefused, ModelOverloaded, ModelTimeout.
     """
     if model.provider != "builtin":
         return await complete(model, request)
@@ -103,7 +105,7 @@ async def embed(model: ResolvedModel, texts: Sequence[str], *, purpose: str, par
 
     Raises:
         BadVectors: the model's answer cannot be used.
-        ModelUnavailable, ModelRefused, ModelOverloaded, ModelTimeout.
+        ModelUnavailable, ModelRefused, ModelAddressRefused, ModelOverloaded, ModelTimeout.
     """
     if model.provider == "builtin":
         from apps.models.builtin import embedder

@@ -1,5 +1,6 @@
 """Which model a call goes to: the one named, the workspace's default, the operator's, the environment's, ours."""
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -86,7 +87,8 @@ def resolve_reference(kind: str, reference: str, *, workspace_id: UUID | None) -
 
 def from_row(row: ModelConfig) -> ResolvedModel:
     """Return a configured model as a value; its key stays sealed until it is sent."""
-    return _remote(row.kind, row.name, row.base_url, row.api_key, row.configuration, row.pk)
+    remote = _remote(row.kind, row.name, row.base_url, row.api_key, row.configuration, row.pk)
+    return replace(remote, guarded=row.workspace_id is not None)
 
 
 def from_environment(kind: str, *, fast: bool = False) -> ResolvedModel | None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import orjson
 from django.utils.translation import gettext as _
 
+from apps.common.outbound.errors import OutboundError
 from apps.models import connections, quirks
 from apps.models.chat import ChatDelta, ChatRequest, ResolvedModel, Usage, Wire
 from apps.models.errors import (
@@ -23,6 +24,7 @@ from apps.models.errors import (
     StreamBroken,
     error_for,
     first_line,
+    outbound_error,
     retry_after,
     vendor_words,
 )
@@ -40,6 +42,7 @@ T = TypeVar("T")
 
 USAGE_GRACE_S = 2.0  # how long the usage may come after the finish reason
 ERROR_BYTES = 65_536
+STREAM_BYTES = 2**26  # a token is about 200 bytes of stream; no model writes 300 000
 DONE = b"[DONE]"
 
 
@@ -144,9 +147,11 @@ async def _post(model: ResolvedModel, body: dict[str, Any]) -> "aiohttp.ClientRe
         headers["Authorization"] = f"Bearer {model.key.reveal()}"
     try:
         async with asyncio.timeout(connections.FIRST_BYTE_S):
-            return await connections.session().post(
+            return await connections.session(model).post(
                 f"{model.base_url}/chat/completions", data=encode(body), headers=headers, allow_redirects=False
             )
+    except OutboundError as error:
+        raise outbound_error(error, model) from None
     except TimeoutError as error:  # also aiohttp's own, while connecting
         raise ModelTimeout(model=model.name, reason=_("no answer began in time")) from error
     except (aiohttp.ClientError, OSError, ValueError) as error:
@@ -160,8 +165,12 @@ async def _values(model: ResolvedModel, response: "aiohttp.ClientResponse", read
         raise ModelUnavailable(model=model.name, reason=_("the address answers with a web page, not with a model"))
     parser = EventParser()
     whole: list[bytes] | None = [] if kind == "application/json" else None
+    left = STREAM_BYTES
     try:
         while chunk := await _read(model, response, reader):
+            left -= len(chunk)
+            if left < 0:
+                raise StreamBroken(model=model.name, reason="the answer does not end")
             if whole is not None:
                 whole.append(chunk)
                 continue

@@ -43,6 +43,7 @@ V6 = [block for block in NOT_PUBLIC if isinstance(block, IPv6Network)]
 # carry an IPv4 address (mapped, compatible, translated, NAT64).
 V6_UNICAST = IPv6Network("2000::/3")
 
+LONGEST = 1000  # characters, before anything is mapped
 LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?\Z")
 
 
@@ -64,6 +65,8 @@ def parse_host(text: str) -> Host:
     Raises:
         ValueError: it is neither; the sentence says why, without the text.
     """
+    if len(text) > LONGEST:
+        raise ValueError("the host is not a name")
     host = text.removeprefix("[").removesuffix("]") if text.startswith("[") and text.endswith("]") else text
     if ":" in host:
         return _ipv6(host)

@@ -25,7 +25,9 @@ class GuardedConnector(TCPConnector):
     """
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(resolver=_GuardedResolver(self), socket_factory=self._checked_socket, **options)
+        super().__init__(
+            resolver=_GuardedResolver(self), use_dns_cache=False, socket_factory=self._checked_socket, **options
+        )
         self._opened: set[tuple[str, int]] = set()  # not public, but opened by the operator
 
     async def connect(self, req: ClientRequest, traces: "list[Trace]", timeout: ClientTimeout) -> "Connection":

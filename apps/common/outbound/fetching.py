@@ -9,8 +9,14 @@ from typing import TYPE_CHECKING
 
 from django.utils.translation import gettext as _
 
-from apps.common.outbound.errors import OutboundFailed, OutboundRefused, OutboundTimeout, OutboundTooLarge
-from apps.common.outbound.guard import check_scheme
+from apps.common.outbound.errors import (
+    OutboundError,
+    OutboundFailed,
+    OutboundRefused,
+    OutboundTimeout,
+    OutboundTooLarge,
+)
+from apps.common.outbound.guard import check_host, check_scheme
 from apps.common.text import legible
 
 if TYPE_CHECKING:
@@ -47,45 +53,66 @@ async def fetch(url: str, *, max_bytes: int, timeout_s: float, tls: ssl.SSLConte
         OutboundRefused: not http(s), not a public address (or a redirect to such), credentials in the address.
         OutboundTooLarge, OutboundTimeout, OutboundFailed.
     """
-    target = _parsed(url)
-    host = target.host or ""
-    try:
-        async with asyncio.timeout(timeout_s):
-            return await _follow(target, max_bytes, tls)
-    except TimeoutError:
-        raise OutboundTimeout(host=host) from None
-
-
-async def _follow(target: "URL", max_bytes: int, tls: ssl.SSLContext | None) -> Fetched:
     import aiohttp
 
     from apps.common.outbound.connector import GuardedConnector
 
-    async with aiohttp.ClientSession(
-        connector=GuardedConnector(force_close=True, ssl=tls or True),
-        timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_S),
-        cookie_jar=aiohttp.DummyCookieJar(),
-        auto_decompress=False,
-    ) as session:
-        for _hop in range(REDIRECTS + 1):
-            host = target.host or ""
-            try:
-                async with session.get(target, headers=HEADERS, allow_redirects=False) as response:
-                    location = response.headers.get("Location")
-                    if response.status not in (301, 302, 303, 307, 308) or not location:
-                        body = await _body(response, host, max_bytes)
-                        kind = legible(response.headers.get("Content-Type", ""))[:200]
-                        return Fetched(str(target), response.status, kind, body)
-            except aiohttp.ClientConnectorCertificateError:
-                raise OutboundFailed(host=host, reason=_("its certificate is not valid")) from None
-            except aiohttp.ClientConnectorError:
-                raise OutboundFailed(host=host, reason=_("there is no connection to it")) from None
-            except (aiohttp.ClientError, OSError, ValueError, zlib.error) as error:
-                if isinstance(error, TimeoutError):
-                    raise
-                raise OutboundFailed(host=host) from None  # the library's words quote what was received
-            target = _parsed(location, target)
+    target = _parsed(url)
+    host = target.host or ""
+    try:
+        async with (
+            asyncio.timeout(timeout_s),
+            aiohttp.ClientSession(
+                connector=GuardedConnector(force_close=True, ssl=tls or True),
+                timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_S),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                auto_decompress=False,
+            ) as session,
+        ):
+            return await _follow(session, target, host, max_bytes)
+    except TimeoutError:
+        raise OutboundTimeout(host=host) from None
+
+
+async def _follow(session: "aiohttp.ClientSession", target: "URL", host: str, max_bytes: int) -> Fetched:
+    """Follow redirects. Errors name the host that was asked for: where it leads to may be nobody's business."""
+    got = await _get(session, target, host, max_bytes)
+    for _hop in range(REDIRECTS):
+        if isinstance(got, Fetched):
+            return got
+        try:
+            target = _parsed(got, target)
+            got = await _get(session, target, host, max_bytes)
+        except OutboundRefused:
+            reason = _("it redirects to an address that is not opened")
+            raise OutboundRefused(host=host, reason=reason) from None
+        except OutboundError as error:
+            raise type(error)(host=host, reason=error.details["reason"]) from None
+    if isinstance(got, Fetched):
+        return got
     raise OutboundFailed(host=host, reason=_("it redirects too often"))
+
+
+async def _get(session: "aiohttp.ClientSession", target: "URL", host: str, max_bytes: int) -> Fetched | str:
+    """Make one request; return the answer, or where it redirects to."""
+    import aiohttp
+
+    try:
+        async with session.get(target, headers=HEADERS, allow_redirects=False) as response:
+            location = response.headers.get("Location")
+            if location and response.status in (301, 302, 303, 307, 308):
+                return location
+            body = await _body(response, host, max_bytes)
+            kind = legible(response.headers.get("Content-Type", ""))[:200]
+            return Fetched(str(target), response.status, kind, body)
+    except TimeoutError:
+        raise
+    except aiohttp.ClientConnectorCertificateError:
+        raise OutboundFailed(host=host, reason=_("its certificate is not valid")) from None
+    except aiohttp.ClientConnectorError:
+        raise OutboundFailed(host=host, reason=_("there is no connection to it")) from None
+    except (aiohttp.ClientError, OSError, ValueError, zlib.error):
+        raise OutboundFailed(host=host) from None  # the library's words quote what was received
 
 
 def _parsed(url: str, base: "URL | None" = None) -> "URL":
@@ -102,7 +129,8 @@ def _parsed(url: str, base: "URL | None" = None) -> "URL":
         raise OutboundRefused(reason=_("this is not an address"))
     if parsed.user is not None or parsed.password is not None:
         raise OutboundRefused(host=host, reason=_("the address contains a user name or password"))
-    return parsed.with_fragment(None)
+    address = check_host(parsed.raw_host or "", parsed.port or 0)
+    return parsed.with_fragment(None) if address is None else parsed.with_fragment(None).with_host(str(address))
 
 
 async def _body(response: "aiohttp.ClientResponse", host: str, max_bytes: int) -> bytes:
