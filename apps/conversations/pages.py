@@ -8,9 +8,8 @@ from django.db.models import Prefetch
 from django.utils.safestring import SafeString
 
 from apps.conversations import steps
-from apps.conversations.engine import anchor
 from apps.conversations.models import Citation, Conversation, Message, Turn, TurnEvent
-from apps.conversations.rendering import AnswerRenderer
+from apps.conversations.rendering import AnswerRenderer, anchor_of
 
 TURNS_SHOWN = 20
 
@@ -56,13 +55,13 @@ def show_turn(turn: Turn) -> ShownTurn:
     text, citations = "", []
     if answers and not running:
         text, citations = answers[0].text, list(answers[0].citations.all())
-    renderer = AnswerRenderer({row.n: row for row in citations}, anchor=anchor(turn.pk))
+    renderer = AnswerRenderer({row.n: row for row in citations}, anchor=anchor_of(turn.pk))
     html, numbers = renderer.render(text), renderer.shown
     shown = sorted(((numbers[row.n], row) for row in citations if row.n in numbers), key=lambda pair: pair[0])
     events: Sequence[TurnEvent] = () if running else turn.shown_events  # type: ignore[attr-defined]
     return ShownTurn(
         turn=turn,
-        anchor=anchor(turn.pk),
+        anchor=anchor_of(turn.pk),
         html=html,
         text=text,
         sources=shown,

@@ -25,9 +25,7 @@ def ask(people, monkeypatch, capsys):
 
 
 def test_streams_the_answer_then_its_sources(ask):
-    assert ask("cite") == (
-        f"{scripted.ANSWER}\n\n[[c1]] Travel policy.pdf, page 9\n[[c2]] 差旅管理办法.docx, page 3\n"
-    )
+    assert ask("cite") == (f"{scripted.ANSWER}\n\n[[c1]] Travel policy.pdf, page 9\n[[c2]] 差旅管理办法.docx, page 3\n")
 
 
 def test_json_is_the_sockets_events_and_the_tokens_are_the_answer(ask):
