@@ -101,7 +101,7 @@ def test_make_run_on_a_fresh_clone_and_again(clone):
     try:
         assert f"KnowSphere is at http://127.0.0.1:{terminal.port} " in terminal.printed
         email, password = re.search(r"Sign in as (\S+) with the password (\S+)", terminal.printed).groups()
-        assert "Sign out" in sign_in(terminal.port, email, password)
+        assert "Demo" in sign_in(terminal.port, email, password)
     finally:
         said = terminal.ctrl_c()
     assert "Traceback" not in said
@@ -111,7 +111,7 @@ def test_make_run_on_a_fresh_clone_and_again(clone):
     try:
         assert again.seconds < 30, "ten seconds on a machine that does nothing else"
         assert (email, password) == re.search(r"Sign in as (\S+) with the password (\S+)", again.printed).groups()
-        assert "Sign out" in sign_in(again.port, email, password)
+        assert "Demo" in sign_in(again.port, email, password)
         assert "pip" not in again.printed, "nothing is installed twice"
     finally:
         again.ctrl_c()
