@@ -18,7 +18,17 @@ PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md")), *sorted(ROOT.gl
 GUIDE_PAGES = sorted(GUIDE.glob("*/*.md"))
 OF_COMPOSE = {"POSTGRES_PASSWORD"}
 OF_POSTGRESQL = {"pg_dump", "get_server"}
-READERS = {"text": 1, "choice": 2, "flag": None, "whole": 1, "words": None, "url": 1, "database": None, "folder": None}
+READERS = {
+    "text": 1,
+    "choice": 2,
+    "flag": None,
+    "whole": 1,
+    "words": None,
+    "url": 1,
+    "database": None,
+    "folder": None,
+    "host_ports": None,
+}
 
 
 def by_name(path):
