@@ -123,7 +123,8 @@ def show_source(request: PersonRequest, slug: str, turn_id: UUID, n: int) -> Htt
     at = request.GET.get("at", "")
     source = sources.open_source(turn, n, user=request.user, occurrence=int(at) if at.isdecimal() else 0)
     part = "partials/_source" if request.htmx else "show_source"
-    return render(request, f"conversations/{part}.html", {**frame, "source": source, "section": "ask"})
+    context = {**frame, "source": source, "panel": bool(request.htmx), "section": "ask"}
+    return render(request, f"conversations/{part}.html", context)
 
 
 @require_safe

@@ -240,6 +240,9 @@ def _markdown(document: Document) -> str:
     key = document.markdown_key or document.parsed.get("key", "")  # read, and not indexed yet
     if not key:
         return ""
-    with default_storage.open(key, "rb") as stored:
-        content: bytes = stored.read()
+    try:
+        with default_storage.open(key, "rb") as stored:
+            content: bytes = stored.read()
+    except FileNotFoundError:  # the page says that there is no text
+        return ""
     return content.decode("utf-8")
