@@ -144,7 +144,7 @@ def _composer(request: PersonRequest, workspace: Workspace) -> dict[str, Any]:
     model = gateway.resolve("chat", workspace_id=workspace.pk)
     return {
         "bases": shown,
-        "ready": any(base.ready_count for base in shown),
+        "ready": any(base.ready_count for base in shown),  # type: ignore[attr-defined]
         "sample": next((base for base in shown if base.name == sample.NAME), None),
         "chosen": request.GET.getlist("kb"),
         "by_builtin": model.provider == "builtin",
