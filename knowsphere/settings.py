@@ -231,7 +231,7 @@ Q_CLUSTER = {
     "recycle": 200,
 }
 
-# Models of the environment (docs/models.md)
+# Models of the environment (docs/environment.md)
 OUTBOUND_ALLOW = environment.host_ports("OUTBOUND_ALLOW")
 CHAT_MODEL = environment.text("CHAT_MODEL")
 FAST_MODEL = environment.text("FAST_MODEL")

@@ -70,7 +70,8 @@ async def close_pool() -> None:
 
 def _conninfo() -> str:
     # A checkpoint is a cache: the last moments before a server crash may be lost.
-    return make_conninfo(conninfo(), options=f"-c search_path={SCHEMA} -c synchronous_commit=off")
+    options = f"-c search_path={SCHEMA} -c synchronous_commit=off"
+    return make_conninfo(conninfo(), options=options, application_name="knowsphere checkpoints")
 
 
 async def _make_tables() -> None:

@@ -77,6 +77,9 @@ async def pool() -> Pool:
             min_size=1,
             max_size=getattr(settings, "ASYNC_POOL_SIZE", 10),
             timeout=10,
+            # Give up connecting soon, so that the next request tries anew: the pool's own pauses
+            # grow to half a minute, which a database that is back again should not wait for.
+            reconnect_timeout=1.5,
             open=False,
             kwargs={"autocommit": True, "prepare_threshold": None, "row_factory": dict_row},
         )

@@ -16,6 +16,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from django.conf import settings
 from django.core.exceptions import FieldError
 from django.db import models
+from django.utils.translation import gettext_lazy as _
 
 from apps.common.errors import KnowSphereError
 
@@ -28,6 +29,7 @@ class SecretUnreadable(KnowSphereError):
 
     code = "secret_unreadable"
     status = 409
+    user_message = _("A stored key cannot be decrypted with this server's MASTER_KEY. Enter the key again.")
 
 
 class Secret:

@@ -15,7 +15,7 @@ from apps.common.database import pool
 from apps.conversations import errors, rows
 from apps.conversations.log import TurnLog, encode
 from apps.conversations.sink import TurnSink
-from apps.conversations.writer import EventWriter
+from apps.conversations.writer import CONNECT_S, EventWriter
 
 logger = logging.getLogger(__name__)
 
@@ -57,7 +57,7 @@ async def end_turn(
                 log.append("turn.finished", encode(_finished(outcome, request, len(log.frames) + 1)).decode())
             return
         await asyncio.sleep(pause * random.uniform(0.5, 1))  # noqa: S311 (spreads retries)
-        pause = min(pause * 2, 2.0)
+        pause = min(pause * 2, 1.0)
 
 
 async def _store(
@@ -80,7 +80,7 @@ async def _store(
         usage=outcome.usage,
         error=outcome.error,
     )
-    async with (await pool()).connection() as connection:
+    async with (await pool()).connection(timeout=CONNECT_S) as connection:
         await rows.store_ending(connection, ending)
     if not log.closed:
         log.append("turn.finished", encode(event).decode(), at_ms=ending.at_ms)

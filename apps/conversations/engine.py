@@ -245,7 +245,7 @@ class Engine:
 
     async def _beat(self) -> None:
         """Say that this process lives; find stops whose notice was lost, and turns that it does not know."""
-        async with (await pool()).connection() as connection:
+        async with (await pool()).connection(timeout=BEAT_S) as connection:
             for turn in await rows_liveness.beat(connection, self.process):
                 if turn["id"] not in self._running:
                     await rows_liveness.interrupt(connection, turn["id"], error=errors.TurnInterrupted().as_dict())
@@ -254,7 +254,7 @@ class Engine:
 
     async def _sweep(self) -> None:
         """End turns whose process is gone."""
-        async with (await pool()).connection() as connection:
+        async with (await pool()).connection(timeout=BEAT_S) as connection:
             for turn_id in await rows_liveness.find_abandoned(connection):
                 if turn_id not in self._running and await rows_liveness.interrupt(
                     connection, turn_id, error=errors.TurnInterrupted().as_dict()

@@ -111,11 +111,3 @@ class UnsupportedOption(KnowSphereError):
     code = "unsupported_option"
     status = 422
     user_message = _("This server does not support “%(option)s” yet. Nothing was sent; ask without it.")
-
-
-class DocumentNotReadable(KnowSphereError):
-    """The cited document is gone, or no longer shared with this person; the cited text remains."""
-
-    code = "document_not_readable"
-    status = 404
-    user_message = _("The document was deleted or is no longer shared with you. The cited text is kept here.")

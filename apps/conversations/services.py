@@ -1,4 +1,4 @@
-"""Writes to conversations: begin one, ask, stop, delete; and opening what an answer cites."""
+"""Writes to conversations: begin one, ask, stop, delete and restore it."""
 
 from typing import Any
 from uuid import UUID, uuid4
@@ -12,7 +12,6 @@ from apps.agents.turn import AskOptions, TurnRequest
 from apps.common.database import pool
 from apps.common.errors import NotFound, ServiceUnavailable
 from apps.conversations import errors, history, rows, rows_liveness
-from apps.conversations.citing import OpenedCitation, open_citation
 from apps.conversations.engine import ENGINE
 from apps.conversations.erasing import UNDO
 from apps.conversations.frames import Ask, check_ask
@@ -20,11 +19,6 @@ from apps.conversations.models import Conversation, Turn
 from apps.knowledge.models import KnowledgeBase
 from apps.workspaces import permissions
 from apps.workspaces.models import User, Workspace
-
-__all__ = [
-    "OpenedCitation", "delete_conversation", "find_turn", "open_citation", "restore_conversation",
-    "start_conversation", "start_turn", "stop_turn",
-]  # fmt: skip
 
 TITLE_LENGTH = 16  # characters of the first question
 

@@ -12,6 +12,7 @@ logger = logging.getLogger(__name__)
 
 EVERY_S = 0.25
 EVERY_WATCHED_S = 0.05  # while another process shows one of the turns
+CONNECT_S = 1.0  # a failed attempt starts the next one, so waiting long gains nothing
 BATCH = 2_000  # events in one statement
 
 
@@ -55,7 +56,7 @@ class EventWriter:
         """Store all that is new. Raises psycopg's errors; nothing is lost by them."""
         async with self._lock:
             while news := self._news():
-                async with (await pool()).connection() as connection:
+                async with (await pool()).connection(timeout=CONNECT_S) as connection:
                     await rows.insert_events(
                         connection, [(log.turn_id, row) for log, end in news for row in log.rows[log.written : end]]
                     )

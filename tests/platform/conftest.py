@@ -13,7 +13,18 @@ import pytest
 from knowsphere import environment, postgres, postgres_files
 
 NOBODY = 65534
-OURS = ("DATABASE_URL", "SECRET_KEY", "MASTER_KEY", "ENVIRONMENT", "PORT", "HOST", "SITE_URL", "KNOWSPHERE_HOME")
+OURS = (
+    "DJANGO_SETTINGS_MODULE",
+    "KNOWSPHERE_PROCESS",
+    "DATABASE_URL",
+    "SECRET_KEY",
+    "MASTER_KEY",
+    "ENVIRONMENT",
+    "PORT",
+    "HOST",
+    "SITE_URL",
+    "KNOWSPHERE_HOME",
+)
 HOLD = """
 import sys
 from knowsphere import postgres

@@ -4,7 +4,7 @@ The base's embedding model is fixed by the first document: later documents use i
 workspace's default has become, because vectors of two models cannot be compared.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,11 +21,12 @@ from apps.models import gateway
 from apps.models.chat import ResolvedModel
 
 Vectors = NDArray[np.float32]
+Embed = Callable[[Work, Sequence[ChunkDraft], ResolvedModel], Vectors]
 BATCH = 32  # chunks between two reports of progress; the gateway cuts further where a vendor wants less
 MODEL_LIMITS = ("parent_tokens", "child_tokens")
 
 
-def index(work: Work, markdown: str, parsed: dict[str, Any]) -> None:
+def index(work: Work, markdown: str, parsed: dict[str, Any], *, embed: Embed) -> None:
     """Make the next generation of a claimed document and let it go live.
 
     Raises:

@@ -17,7 +17,7 @@ from apps.knowledge.errors import BusyDocument, EmptyFile, OriginalMissing
 from apps.knowledge.models import Document
 from apps.knowledge.sandbox import reader
 from apps.knowledge.services.documents import enqueue, storing
-from apps.knowledge.services.indexing import index
+from apps.knowledge.services.indexing import Embed, embed, index
 from apps.knowledge.services.sweeping import recover_expired
 from apps.knowledge.services.work import LEASE, LeaseLost, Work, carry_out
 
@@ -66,16 +66,18 @@ def index_document(
     document: Document,
     among: Collection[Document.Status] = Document.INDEX_FROM,
     lease: timedelta = LEASE,
+    embed: Embed = embed,
 ) -> None:
     """Cut, embed and store the Markdown as the next generation; ends ``indexed`` or ``error_indexing``.
 
-    Where the Markdown is missing the document goes back to ``uploaded`` and into the queue.
+    Where the Markdown is missing the document goes back to ``uploaded`` and into the queue. ``embed``
+    may be given where vectors are at hand already.
 
     Raises:
         BusyDocument: somebody else has it, or its state does not allow it.
     """
     _claim(document, Status.INDEXING, among, lease)
-    carry_out(document, _index)
+    carry_out(document, lambda work: _index(work, embed))
 
 
 def _claim(document: Document, busy: Document.Status, among: Collection[Document.Status], lease: timedelta) -> None:
@@ -106,7 +108,7 @@ def _parse(work: Work) -> None:
         default_storage.delete(abandoned)
 
 
-def _index(work: Work) -> None:
+def _index(work: Work, embed: Embed) -> None:
     document = work.document
     parsed = document.parsed or {
         "key": document.markdown_key,
@@ -123,6 +125,6 @@ def _index(work: Work) -> None:
                 enqueue(document)
         return
     replaced = document.markdown_key
-    index(work, markdown, parsed)
+    index(work, markdown, parsed, embed=embed)
     if replaced and replaced != parsed["key"]:
         default_storage.delete(replaced)

@@ -33,7 +33,7 @@ MAX_THREADS = 4
 
 _lock = threading.Lock()
 _loading = threading.Lock()
-_executor = ThreadPoolExecutor(2, thread_name_prefix="embedder")
+EXECUTOR = ThreadPoolExecutor(2, thread_name_prefix="embedder")
 
 
 def embed_now(texts: Sequence[str], *, purpose: str) -> "Vectors":
@@ -64,7 +64,7 @@ def embed_now(texts: Sequence[str], *, purpose: str) -> "Vectors":
 async def embed(texts: Sequence[str], *, purpose: str) -> "Vectors":
     """Do the same away from the event loop."""
     loop = asyncio.get_running_loop()
-    return await loop.run_in_executor(_executor, lambda: embed_now(texts, purpose=purpose))
+    return await loop.run_in_executor(EXECUTOR, lambda: embed_now(texts, purpose=purpose))
 
 
 def count_tokens(text: str) -> int:

@@ -1,13 +1,15 @@
-"""``manage.py setup``: bring the database up to date and check it."""
+"""``manage.py setup``: bring the database up to date, check it, and fill an empty one for a first look."""
 
+from io import StringIO
 from typing import Any
 
+from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand
 
 
 class Command(BaseCommand):
-    """Migrate, then check what no migration can mend."""
+    """Migrate, check what no migration can mend; on one's own machine make the demo workspace if there is none."""
 
     help = "Bring the database up to date and check it."
     requires_system_checks: list[str] = []
@@ -15,3 +17,5 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         call_command("migrate", interactive=False, verbosity=0)
         call_command("check", databases=["default"], verbosity=0)
+        if settings.ENVIRONMENT == "local":
+            call_command("demo", if_empty=True, stdout=StringIO())

@@ -1,0 +1,215 @@
+"""Before the graph: who asks whom, what they may read, which models answer.
+
+Everything is read in one go. The result holds no rows but the asker, whose doors the search asks
+again at each call.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, TypeVar
+from uuid import UUID
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import psycopg
+from django.db import DatabaseError
+from django.utils import timezone
+
+from apps.agents.context import AgentProfile, Base, Budget, Decision, Switches, TurnContext, TurnRecord
+from apps.agents.languages import language_of
+from apps.agents.messages import estimated_tokens
+from apps.agents.models import Agent
+from apps.agents.notices import say
+from apps.agents.services import default_agent
+from apps.agents.tools import catalog
+from apps.agents.turn import EventSink, TurnRequest
+from apps.common.database import in_db
+from apps.common.errors import NotFound, ServiceUnavailable
+from apps.knowledge.models import KnowledgeBase
+from apps.knowledge.retrieval import reading
+from apps.knowledge.retrieval.passages import Passage, SearchResult
+from apps.knowledge.retrieval.search import search
+from apps.memory.recall import recall
+from apps.memory.services import store_items
+from apps.models import gateway
+from apps.models.chat import ChatDelta, ChatReply, ChatRequest, ResolvedModel, Wire
+from apps.models.decision import decide_intent
+from apps.workspaces.models import User, Workspace
+
+T = TypeVar("T")
+
+HISTORY_SHARE = 0.4  # of the model's context window
+PROMPT_SHARE = 0.8
+CEILING = Budget(rounds=20, calls=100, wall_s=900)  # the most that an agent's configuration may say
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """What a turn stands on, read from rows in one go."""
+
+    user: User
+    workspace: Workspace
+    agent: AgentProfile
+    tools: tuple[str, ...]
+    bases: tuple[Base, ...]
+    model: ResolvedModel
+    fast: ResolvedModel
+    limits: Mapping[str, Any]
+
+
+def bind(request: TurnRequest) -> Bound:
+    """Read the asker, the agent, the snapshot of bases and the models.
+
+    The snapshot is: bases that the asker may read, of this workspace, that the agent is configured
+    with, and among those the ones asked for. Configuration and choice only narrow.
+
+    Raises:
+        NotFound: the asker, the agent, or a base that was asked for is not theirs to use.
+        ModelUnavailable: no model can answer.
+    """
+    user = User.objects.filter(pk=request.user_id, is_active=True).first()
+    workspace = Workspace.objects.visible_to(user).filter(pk=request.workspace_id).first() if user else None
+    if user is None or workspace is None:
+        raise NotFound
+    agent = (
+        default_agent(workspace)
+        if request.agent_id is None
+        else Agent.objects.visible_to(user).filter(pk=request.agent_id, workspace=workspace).first()
+    )
+    if agent is None:
+        raise NotFound
+    readable = KnowledgeBase.objects.visible_to(user).filter(workspace=workspace).order_by("name", "pk")
+    if not agent.all_knowledge_bases:
+        readable = readable.filter(pk__in=agent.knowledge_bases.values("pk"))
+    bases = {base.pk: Base(base.pk, base.name, base.description) for base in readable}
+    asked = request.options.knowledge_bases
+    if any(base_id not in bases for base_id in asked):
+        raise NotFound
+    settings = agent.configuration if isinstance(agent.configuration, dict) else {}
+    limits = settings.get("budget")
+    return Bound(
+        user=user,
+        workspace=workspace,
+        agent=AgentProfile(agent.name, agent.instructions, settings.get("temperature"), settings.get("max_tokens")),
+        tools=tuple(name for name in agent.tools if isinstance(name, str)),
+        bases=tuple(base for base in bases.values() if not asked or base.id in asked),
+        model=gateway.resolve("chat", workspace_id=workspace.pk, explicit=agent.model_id),
+        fast=gateway.resolve("chat", workspace_id=workspace.pk, fast=True),
+        limits=limits if isinstance(limits, dict) else {},
+    )
+
+
+def context_for(
+    request: TurnRequest,
+    bound: Bound,
+    *,
+    events: EventSink,
+    stop: asyncio.Event,
+    rebuilt: list[Wire] | None,
+    record: TurnRecord,
+) -> TurnContext:
+    """Give the nodes and tools their powers, each already bound to the asker and the snapshot."""
+    ids = tuple(base.id for base in bound.bases)
+    inside = frozenset(ids)
+    user = bound.user
+    language = request.options.language or language_of(request.question)
+    # A switch says what works in this turn: no tool for the web or the graph exists yet.
+    switches = Switches(knowledge=bool(ids), language=request.options.language)
+    tools = catalog.usable(bound.tools, switches)
+
+    async def find(query: str, top_k: int) -> SearchResult:
+        return await _reached(search(user, query, knowledge_bases=ids, top_k=top_k))
+
+    async def grep(pattern: str, limit: int) -> Sequence[Passage]:
+        return await _reached(reading.grep_chunks(user, pattern, knowledge_bases=ids, limit=limit))
+
+    async def read(
+        *, chunk_ids: Sequence[UUID] = (), document_id: UUID | None = None, first: int = 0, count: int = 10
+    ) -> Sequence[Passage]:
+        if document_id is None:
+            passages = await _reached(reading.list_chunks(user, chunk_ids=list(chunk_ids)))
+        else:
+            passages = await _reached(reading.list_chunks(user, document_id=document_id, first=first, count=count))
+        return [passage for passage in passages if passage.knowledge_base_id in inside]
+
+    async def info(*, document_ids: Sequence[UUID] = ()) -> Sequence[Mapping[str, Any]]:
+        return await _reached(reading.document_info(user, document_ids=document_ids, knowledge_bases=ids))
+
+    def stream(chat: ChatRequest) -> AsyncGenerator[ChatDelta, None]:
+        return gateway.stream_chat(bound.model, chat, stop=stop)
+
+    async def ask_fast(chat: ChatRequest) -> ChatReply:
+        reply = await gateway.chat(bound.fast, chat)
+        record.usage += reply.usage
+        return reply
+
+    async def decide(question: str) -> Decision:
+        return await decide_intent(question, model=bound.fast, has_knowledge=bool(ids))
+
+    async def remember(texts: Sequence[str]) -> None:
+        await _reached(in_db(partial(store_items, workspace=bound.workspace, texts=texts, actor=user)))
+
+    async def remembered(question: str) -> list[str]:
+        return await _reached(in_db(partial(recall, user=user, workspace_id=bound.workspace.pk, question=question)))
+
+    def token(text: str) -> None:
+        record.text.append(text)
+        events.token(text)
+
+    return TurnContext(
+        turn_id=request.turn_id,
+        number=request.number,
+        question=request.question,
+        today=timezone.localdate(timezone=_zone(user)).isoformat(),
+        agent=bound.agent,
+        bases=bound.bases,
+        switches=switches,
+        tools=tools,
+        schemas=tuple(catalog.schema(tool) for tool in tools.values()),
+        budget=_budget(bound),
+        rebuilt=rebuilt,
+        rewrites=bound.fast.provider != "builtin",
+        record=record,
+        stop=stop,
+        search=find,
+        grep=grep,
+        read=read,
+        info=info,
+        stream=stream,
+        ask_fast=ask_fast,
+        decide=decide,
+        size=estimated_tokens,
+        remember=remember,
+        recall=remembered,
+        emit=events.emit,
+        token=token,
+        say=partial(say, language),
+    )
+
+
+async def _reached(work: Awaitable[T]) -> T:
+    """Turn a database that does not answer into an error that may pass."""
+    try:
+        return await work
+    except (psycopg.OperationalError, psycopg.InterfaceError, DatabaseError) as error:
+        raise ServiceUnavailable(service="database") from error
+
+
+def _budget(bound: Bound) -> Budget:
+    """Return the agent's budget: its own numbers where it has them, within the model's window."""
+    window = bound.model.context_window
+    most = Budget(prompt_tokens=int(window * PROMPT_SHARE), history_tokens=int(window * HISTORY_SHARE))
+    own = {
+        name: bound.limits[name]
+        for name in ("rounds", "calls", "wall_s")
+        if isinstance(bound.limits.get(name), int | float) and 0 < bound.limits[name] <= getattr(CEILING, name)
+    }
+    return replace(most, **own)
+
+
+def _zone(user: User) -> ZoneInfo | None:
+    try:
+        return ZoneInfo(user.time_zone) if user.time_zone else None
+    except (ZoneInfoNotFoundError, ValueError):
+        return None

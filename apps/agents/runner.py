@@ -1,0 +1,180 @@
+"""One turn: bind, run the graph, say how it ended. Everything the asker sees goes through the sink.
+
+LangGraph and its checkpointer are imported at the first turn or by ``start``: they are three
+quarters of a process's start.
+"""
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any, Literal
+
+from django.db import DatabaseError
+from django.utils import translation
+
+from apps.agents.bindings import Bound, bind, context_for
+from apps.agents.context import TurnContext, TurnRecord
+from apps.agents.errors import TurnFailed
+from apps.agents.languages import language_of
+from apps.agents.messages import INTERRUPTED_ANSWER
+from apps.agents.turn import EventSink, TurnOutcome, TurnRequest
+from apps.common.database import in_db
+from apps.common.errors import KnowSphereError, ServiceUnavailable
+from apps.models.chat import Wire
+
+if TYPE_CHECKING:
+    from apps.agents.checkpoints import TurnSaver
+    from apps.agents.graph import Graph
+
+logger = logging.getLogger(__name__)
+
+SAVING_S = 6.0  # for the state of a turn that did not end by itself
+
+
+async def start() -> None:
+    """Import the graph and open the checkpoints' pool, so that the first turn need not wait."""
+    from apps.agents import checkpoints, graph
+
+    graph.build()
+    await checkpoints.saver()
+
+
+async def stop() -> None:
+    """Close the checkpoints' pool."""
+    from apps.agents import checkpoints
+
+    await checkpoints.close_pool()
+
+
+async def forget(conversation_id: object) -> None:
+    """Erase the graph's state of a conversation; called when the conversation is erased."""
+    from apps.agents import checkpoints
+
+    await checkpoints.forget(str(conversation_id))
+
+
+async def run_turn(request: TurnRequest, *, events: EventSink, stop: asyncio.Event) -> TurnOutcome:
+    """Answer one question.
+
+    Setting ``stop`` ends it soon with what was said so far. A cancelled task leaves a state that the
+    next turn can use, and raises CancelledError; nothing else is raised: failures are outcomes.
+    """
+    language = request.options.language or language_of(request.question)
+    try:
+        bound = await in_db(bind, request)
+    except KnowSphereError as error:
+        return _failed(error, language)
+    except DatabaseError:
+        logger.exception("turn %s could not be bound", request.turn_id)
+        return _failed(ServiceUnavailable(service="database"), language)
+    return await _Turn(request, bound, events, stop, language).run()
+
+
+class _Turn:
+    """A turn that is bound: its state, its run, its end."""
+
+    def __init__(
+        self, request: TurnRequest, bound: Bound, events: EventSink, stop: asyncio.Event, language: str
+    ) -> None:
+        self.request = request
+        self.bound = bound
+        self.events = events
+        self.stop = stop
+        self.language = language
+        self.record = TurnRecord()
+
+    async def run(self) -> TurnOutcome:
+        from apps.agents import checkpoints, graph
+        from apps.agents.state import TurnState
+
+        saver = await checkpoints.saver()
+        thread = str(self.request.conversation_id)
+        # What stands in configurable or metadata is written to the checkpoint: the thread's name, no more.
+        config: Any = {"configurable": {"thread_id": thread}}
+        rebuilt = await self._lost_messages(saver, config)
+        context = context_for(
+            self.request, self.bound, events=self.events, stop=self.stop, rebuilt=rebuilt, record=self.record
+        )
+        config["recursion_limit"] = graph.recursion_limit(context.budget.rounds)
+        running = graph.build().copy({"checkpointer": saver}) if saver else graph.build()
+        error: KnowSphereError | None = None
+        try:
+            durability: Literal["exit"] | None = "exit" if saver else None
+            await running.ainvoke(TurnState(route=""), config, context=context, durability=durability)
+        except asyncio.CancelledError:
+            await asyncio.shield(asyncio.ensure_future(self._keep_partial(running, config, saver)))
+            raise
+        except KnowSphereError as failure:
+            error = failure
+        except Exception:
+            logger.exception("turn %s failed", self.request.turn_id)
+            error = TurnFailed()
+        if error is not None:
+            await self._keep_partial(running, config, saver)
+        if saver is not None:
+            await saver.keep_latest(thread)
+        return self._outcome(context, error, warned=saver is None or saver.lost)
+
+    async def _lost_messages(self, saver: "TurnSaver | None", config: Any) -> list[Wire] | None:
+        """Return the earlier messages from rows if the checkpoint does not hold them all, else None."""
+        number = self.request.number
+        if number == 1:
+            return []
+        values = await saver.load(config) if saver else None
+        if values is not None and (number == 0 or values.get("turn") == number - 1):
+            return None
+        try:
+            return await self.request.history()
+        except Exception:
+            logger.exception("turn %s goes on without the earlier ones", self.request.turn_id)
+            return []
+
+    async def _keep_partial(self, running: "Graph", config: Any, saver: "TurnSaver | None") -> None:
+        """Close the turn in the state, so that the next one finds an answer behind the question."""
+        if saver is None:
+            return
+        said = "".join(self.record.text) or INTERRUPTED_ANSWER
+        update = {"messages": [{"role": "assistant", "content": said}]}
+        try:
+            async with asyncio.timeout(SAVING_S):
+                await running.aupdate_state(config, update, as_node="generate")
+        except Exception:
+            # The next turn notices by the turn's number and rebuilds from rows.
+            logger.exception("the state of turn %s was not kept", self.request.turn_id)
+
+    def _outcome(self, context: TurnContext, error: KnowSphereError | None, *, warned: bool) -> TurnOutcome:
+        record = self.record
+        if warned:
+            self._warn("checkpoint", context.say("no_checkpoint"))
+        if record.cut:
+            self._warn("agent", context.say("cut"))
+        usage = {
+            "prompt": record.usage.prompt,
+            "completion": record.usage.completion,
+            "cached": record.usage.cached,
+            "estimated": record.usage.estimated,
+            "prefix_reused": round(record.reused_bytes / record.request_bytes, 4) if record.request_bytes else 0.0,
+            "unknown_citations": record.unknown_citations,
+            "cost": None,
+        }
+        self.events.emit("usage", usage)
+        status = "failed" if error else "stopped" if record.stopped else "succeeded"
+        return TurnOutcome(
+            status=status,
+            text="".join(record.text),
+            sources=record.sources.all(),
+            usage=usage,
+            error=_as_dict(error, self.language) if error else None,
+            model=self.bound.model.reference,
+        )
+
+    def _warn(self, name: str, detail: str) -> None:
+        self.events.emit("step", {"name": name, "status": "failed", "elapsed_ms": 0, "detail": detail})
+
+
+def _failed(error: KnowSphereError, language: str) -> TurnOutcome:
+    return TurnOutcome(status="failed", text="", error=_as_dict(error, language))
+
+
+def _as_dict(error: KnowSphereError, language: str) -> dict[str, Any]:
+    with translation.override(language):
+        return error.as_dict()

@@ -1,0 +1,172 @@
+"""Small decisions: one label out of a few, as cheaply as the model allows.
+
+The order: this process where it is sure; the next token's probabilities over one-letter labels (one token, and a
+confidence that is measured, not claimed); a JSON answer under a schema; JSON in plain text; this process after all.
+"""
+
+import asyncio
+import logging
+import math
+import string
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from apps.models import gateway, quirks
+from apps.models.builtin import intent
+from apps.models.chat import ChatReply, ChatRequest, ResolvedModel
+
+logger = logging.getLogger(__name__)
+
+PATIENCE_S = 8.0  # a turn waits for its intent; after this the local guess stands
+ALTERNATIVES = 10
+JSON_TOKENS = 400
+SILENT = "sends_no_logprobs"
+
+INTENTS = {
+    "greeting": "a greeting, a thank-you or a good-bye",
+    "chitchat": "small talk, a question about the assistant itself, a joke, a feeling",
+    "kb_search": "a question of fact, a problem or a request that documents may answer",
+    "clarification": "a follow-up that only makes sense after the previous answer",
+    "summarize": "wants a summary or an overview of documents",
+    "web_search": "wants news, weather, prices of today, or asks to search the internet",
+    "image_only": "asks only about the picture that came with it",
+    "doc_only": "asks only about the file that came with it",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A label, how sure (0 to 1), and how it came about: local, logprobs, json or rules."""
+
+    label: str
+    confidence: float
+    method: str
+
+
+async def decide_intent(
+    question: str, *, model: ResolvedModel, has_knowledge: bool, images: bool = False, attachments: bool = False
+) -> Decision:
+    """Return what a question wants. Never raises for a model that is down: the local guess stands.
+
+    ``images`` and ``attachments`` say whether some came with the question; without them the labels
+    image_only and doc_only are not given.
+    """
+    if not question.strip():
+        label = "image_only" if images else "doc_only" if attachments else "chitchat"
+        return Decision(label, 1.0, "rules")
+    guess = await intent.classify(question, images=images, attachments=attachments)
+    local = Decision(guess.label, guess.confidence, "local")
+    if guess.is_sure or model.provider == "builtin":
+        return local
+    possible = {"image_only": images, "doc_only": attachments}
+    options = {label: words for label, words in INTENTS.items() if possible.get(label, True)}
+    knowledge = "Documents are selected for this message." if has_knowledge else "No documents are selected."
+    system = _prompt("intent").replace("{knowledge}", knowledge)
+    return await decide(model, system=system, text=question, options=options, purpose="intent") or local
+
+
+async def decide(
+    model: ResolvedModel, *, system: str, text: str, options: Mapping[str, str], purpose: str
+) -> Decision | None:
+    """Let a model choose one of ``options`` (label -> what it means); None where it cannot say.
+
+    ``{options}`` in ``system`` is where the list goes. Calls that fail or take longer than 8 s are
+    logged, not raised.
+    """
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            if "logprobs" in model.capabilities and not quirks.refuses(model, SILENT):
+                decision = await _by_logprobs(model, system, text, options, purpose)
+                if decision is not None:
+                    return decision
+            return await _by_json(model, system, text, options, purpose)
+    except (gateway.ModelError, TimeoutError) as error:
+        logger.info("%s could not decide (%s): %s", model.name, purpose, getattr(error, "code", "too slow"))
+        return None
+
+
+async def _by_logprobs(
+    model: ResolvedModel, system: str, text: str, options: Mapping[str, str], purpose: str
+) -> Decision | None:
+    """Read the probabilities of the next token over letters; None where the vendor does not show them."""
+    letters = dict(zip(string.ascii_uppercase, options, strict=False))
+    listed = "\n".join(f"{letter}: {options[label]}" for letter, label in letters.items())
+    request = ChatRequest(
+        messages=[
+            {
+                "role": "system",
+                "content": system.replace("{options}", listed) + "\nAnswer with one letter, nothing else.",
+            },
+            {"role": "user", "content": text},
+        ],
+        temperature=0.0,
+        max_tokens=1,
+        logprobs=ALTERNATIVES,
+        purpose=purpose,
+    )
+    reply = await gateway.chat(model, request)
+    weights: dict[str, float] = {}
+    for token, logarithm in reply.top_logprobs.items():
+        label = letters.get(token.strip().upper())
+        if label is not None:
+            weights[label] = weights.get(label, 0.0) + math.exp(min(logarithm, 0.0))
+    if not weights:
+        quirks.remember(model, SILENT, not reply.top_logprobs)
+        return None
+    best = max(weights, key=lambda label: weights[label])
+    return Decision(best, weights[best] / sum(weights.values()), "logprobs")
+
+
+async def _by_json(
+    model: ResolvedModel, system: str, text: str, options: Mapping[str, str], purpose: str
+) -> Decision | None:
+    listed = "\n".join(f"{label}: {words}" for label, words in options.items())
+    form = 'Answer with JSON only: {"label": one of the words before the colons, "confidence": 0 to 1}'
+    request = ChatRequest(
+        messages=[
+            {"role": "system", "content": f"{system.replace('{options}', listed)}\n{form}"},
+            {"role": "user", "content": text},
+        ],
+        temperature=0.0,
+        max_tokens=JSON_TOKENS,
+        response_format=_schema(list(options)) if "json_schema" in model.capabilities else None,
+        purpose=purpose,
+    )
+    return _read(await gateway.chat(model, request), options)
+
+
+def _schema(labels: list[str]) -> dict[str, Any]:
+    schema = {
+        "type": "object",
+        "properties": {"label": {"type": "string", "enum": labels}, "confidence": {"type": "number"}},
+        "required": ["label", "confidence"],
+        "additionalProperties": False,
+    }
+    return {"type": "json_schema", "json_schema": {"name": "decision", "strict": True, "schema": schema}}
+
+
+def _read(reply: ChatReply, options: Mapping[str, str]) -> Decision | None:
+    """Find the JSON object in an answer, fenced or talked around as it may be."""
+    start, end = reply.text.find("{"), reply.text.rfind("}")
+    try:
+        value = (
+            orjson.loads(reply.text[start : end + 1]) if start >= 0 else {"label": reply.text.strip().strip("\"'.`")}
+        )
+    except orjson.JSONDecodeError:
+        return None
+    label = value.get("label") if isinstance(value, dict) else None
+    if not isinstance(label, str) or label not in options:
+        return None
+    confidence = value.get("confidence")
+    sure = float(confidence) if isinstance(confidence, int | float) else 0.5
+    return Decision(label, min(max(sure, 0.0), 1.0), "json")
+
+
+@lru_cache
+def _prompt(name: str) -> str:
+    return (Path(__file__).parent / "prompts" / f"{name}.md").read_text(encoding="utf-8")
