@@ -24,6 +24,7 @@ EXPECTED = {
     ("post", "workspaces:create-workspace"): (302, 422, 422, 422),
     ("get", "knowledge:list-knowledge-bases"): READ,
     ("post", "knowledge:create-knowledge-base"): (302, 404, 403, 422),
+    ("post", "knowledge:create-sample"): (302, 404, 403, 302),
     ("get", "knowledge:show-knowledge-base"): READ,
     ("get", "knowledge:show-progress"): READ,
     ("post", "knowledge:share-knowledge-base"): (302, 404, 404, 422),
@@ -103,6 +104,7 @@ def arguments(acme, ann, handbook):
     special = {
         "knowledge:list-knowledge-bases": {},
         "knowledge:create-knowledge-base": {},
+        "knowledge:create-sample": {},
         "knowledge:upload-first": {},
         "knowledge:upload-documents": base,
         "conversations:new-question": {},

@@ -33,6 +33,11 @@ class ShownTurn:
         return self.turn.usage if self.turn.usage.get("prompt") else {}
 
     @property
+    def cached_percent(self) -> int:
+        """The share of the prompt that the vendor had cached, in hundredths."""
+        return round(100 * self.usage.get("cached", 0) / self.usage["prompt"]) if self.usage else 0
+
+    @property
     def by_builtin(self) -> bool:
         """Whether the small built-in model answered."""
         return self.turn.model.startswith("builtin")

@@ -8,7 +8,7 @@ from apps.conversations.models import Citation, Turn
 from apps.conversations.rendering import shown_numbers
 from apps.knowledge import sheets
 from apps.knowledge.claims import claim_before
-from apps.knowledge.models import Document
+from apps.knowledge.models import Chunk, Document
 from apps.knowledge.sheets import Sheet
 from apps.workspaces.models import User
 
@@ -42,7 +42,7 @@ def open_source(turn: Turn, n: int, *, user: User, occurrence: int = 0) -> OpenS
         Http404: the turn has no such source.
     """
     citations = {row.n: row for row in Citation.objects.visible_to(user).filter(message__turn=turn)}
-    citation = citations.get(n)
+    citation = citations.get(n) or _of_running_turn(turn, n, user)
     if citation is None:
         raise Http404
     answer = turn.messages.filter(role="assistant").values_list("text", flat=True).first() or ""
@@ -73,4 +73,26 @@ def open_source(turn: Turn, n: int, *, user: User, occurrence: int = 0) -> OpenS
         count=len(order),
         document=document,
         sheet=sheet,
+    )
+
+
+def _of_running_turn(turn: Turn, n: int, user: User) -> Citation | None:
+    """Return a source that a running turn has named; its citations are stored with the answer's end."""
+    if turn.status not in Turn.ACTIVE:
+        return None
+    named = turn.events.filter(type="sources").order_by("-seq").values_list("data", flat=True)
+    item = next((item for data in named for item in data["sources"] if item["n"] == n), None)
+    if item is None:
+        return None
+    chunk = Chunk.objects.visible_to(user).filter(pk=item["chunk_id"]).first() if item["chunk_id"] else None
+    return Citation(
+        n=n,
+        document_id=item["document_id"],
+        chunk_id=item["chunk_id"],
+        document=item["document"],
+        page=item["page"],
+        heading=item["heading"],
+        url=item["url"],
+        text=chunk.text if chunk else "",
+        start=chunk.start if chunk else None,
     )

@@ -17,6 +17,7 @@ from apps.conversations import pages, services, sources, steps
 from apps.conversations.forms import AskForm
 from apps.conversations.models import Citation, Conversation, Turn
 from apps.knowledge.models import KnowledgeBase
+from apps.knowledge.services import sample
 from apps.models import gateway
 from apps.workspaces import permissions
 from apps.workspaces.models import Workspace
@@ -122,7 +123,8 @@ def show_source(request: PersonRequest, slug: str, turn_id: UUID, n: int) -> Htt
     at = request.GET.get("at", "")
     source = sources.open_source(turn, n, user=request.user, occurrence=int(at) if at.isdecimal() else 0)
     part = "partials/_source" if request.htmx else "show_source"
-    return render(request, f"conversations/{part}.html", {**frame, "source": source, "section": "ask"})
+    context = {**frame, "source": source, "panel": bool(request.htmx), "section": "ask"}
+    return render(request, f"conversations/{part}.html", context)
 
 
 @require_safe
@@ -138,9 +140,12 @@ def show_citation(request: PersonRequest, slug: str, citation_id: UUID) -> HttpR
 def _composer(request: PersonRequest, workspace: Workspace) -> dict[str, Any]:
     """Return what the place to ask needs: the bases to choose from, and which kind of model answers."""
     bases = KnowledgeBase.objects.visible_to(request.user).filter(workspace=workspace)
+    shown = list(bases.with_counts().order_by("name"))
     model = gateway.resolve("chat", workspace_id=workspace.pk)
     return {
-        "bases": list(bases.with_counts().with_rights(request.user).order_by("name")),
+        "bases": shown,
+        "ready": any(base.ready_count for base in shown),  # type: ignore[attr-defined]
+        "sample": next((base for base in shown if base.name == sample.NAME), None),
         "chosen": request.GET.getlist("kb"),
         "by_builtin": model.provider == "builtin",
         "form": AskForm(),

@@ -53,6 +53,7 @@ class Sheet:
     next: int | None = None
     target: str = ""  # id of the element to scroll to
     missing: bool = False  # what was asked for is not in the document any more
+    marked: Span | None = None  # what is yellow, in the document's Markdown
 
 
 def open_at(document: Document, *, chunk: str = "", start: str = "", end: str = "", first: str = "") -> Sheet:
@@ -86,7 +87,7 @@ def around(document: Document, *, chunk_id: UUID | None, text: str, start: int |
     cited, marked = Span(place, place + len(text)), Span(place + marked_from, place + marked_to)
     passages = list(_passages(document))
     if not passages:
-        return Sheet(_render(text, place, (), marked, cited), target=_target(marked))
+        return Sheet(_render(text, place, (), marked, cited), target=_target(marked), marked=marked)
     first, last = _index_of(passages, cited.start), _index_of(passages, cited.end - 1)
     return _window(document, passages, max(0, first - NEIGHBOURS), last + 1 + NEIGHBOURS, marked, cited)
 
@@ -126,6 +127,7 @@ def _window(
         next=last + 1 if last < len(passages) else None,
         target=_target(marked),
         missing=missing,
+        marked=marked,
     )
 
 
@@ -145,7 +147,8 @@ def _render(
             if page is not None:
                 blocks.append(format_html('<small class="page">{}</small>', _("Page %(page)s") % {"page": here}))
             page = here
-        hit = span.meets(marked)
+        heading = group[0].type == "heading_open"  # marked only where nothing else is
+        hit = span.meets(marked) and not (heading and marked and marked.end > span.end)
         if hit and marked:
             _mark(group, text, lines, Span(marked.start - offset, marked.end - offset))
         classes = " ".join(
@@ -237,6 +240,9 @@ def _markdown(document: Document) -> str:
     key = document.markdown_key or document.parsed.get("key", "")  # read, and not indexed yet
     if not key:
         return ""
-    with default_storage.open(key, "rb") as stored:
-        content: bytes = stored.read()
+    try:
+        with default_storage.open(key, "rb") as stored:
+            content: bytes = stored.read()
+    except FileNotFoundError:  # the page says that there is no text
+        return ""
     return content.decode("utf-8")

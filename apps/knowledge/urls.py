@@ -9,6 +9,7 @@ BASES, BASE, DOCUMENT = "knowledge-bases/", "knowledge-bases/<uuid:base_id>/", "
 urlpatterns = [
     path(BASES, knowledge_bases.list_knowledge_bases, name="list-knowledge-bases"),
     path(f"{BASES}create/", knowledge_bases.create_knowledge_base, name="create-knowledge-base"),
+    path(f"{BASES}sample/", knowledge_bases.create_sample, name="create-sample"),
     path(BASE, knowledge_bases.show_knowledge_base, name="show-knowledge-base"),
     path(f"{BASE}progress/", knowledge_bases.show_progress, name="show-progress"),
     path(f"{BASE}share/", knowledge_bases.share_knowledge_base, name="share-knowledge-base"),

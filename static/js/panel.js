@@ -37,7 +37,7 @@ function occurrence(link) {
 }
 
 async function show(n, at, focus) {
-  const url = `${article.dataset.sourceUrl.replace(/0\/$/, `${n}/`)}?at=${at}&panel=1`;
+  const url = `${article.dataset.sourceUrl.replace(/0\/$/, `${n}/`)}?at=${at}`;
   let response;
   try {
     response = await fetch(url, { headers: { "HX-Request": "true", Accept: "text/html" } });

@@ -1,8 +1,13 @@
 """Knowledge bases with rows in them, written as ingestion writes them."""
 
 import uuid
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, contextmanager
+from unittest.mock import patch
 
 import pytest
+from django.db import connection
+from psycopg import AsyncCursor
 
 from apps.common.database import close_pool
 from apps.knowledge.index_text import embedding_input, lexical_input, postings
@@ -32,6 +37,43 @@ def _embedding_model(settings, vendor):
     settings.EMBEDDING_BASE_URL = vendor.url
     settings.EMBEDDING_API_KEY = "sk-test"
     settings.EMBEDDING_MODEL = MODEL
+
+
+@asynccontextmanager
+async def counted():
+    """Collect the queries that the pool's connections run meanwhile; settings and BEGIN are none."""
+    statements = []
+    execute = AsyncCursor.execute
+
+    async def counting(self, query, *args, **kwargs):
+        if "FROM" in str(query):
+            statements.append(query)
+        return await execute(self, query, *args, **kwargs)
+
+    with patch.object(AsyncCursor, "execute", counting):
+        yield statements
+
+
+@pytest.fixture
+def broken_table(db):
+    """Make every statement that touches a table fail, for a while."""
+
+    @contextmanager
+    def broken_table(name):
+        with ThreadPoolExecutor(1) as thread:
+            thread.submit(_sql, f"ALTER TABLE {name} RENAME TO {name}_away").result()
+            try:
+                yield
+            finally:
+                thread.submit(_sql, f"ALTER TABLE {name}_away RENAME TO {name}").result()
+
+    return broken_table
+
+
+def _sql(statement):
+    with connection.cursor() as cursor:
+        cursor.execute(statement)
+    connection.close()
 
 
 @pytest.fixture

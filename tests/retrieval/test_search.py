@@ -1,22 +1,24 @@
-"""retrieval.search: what is found, in which order, and what happens when a part fails."""
+"""retrieval.search: what is found, in which order, and what happens when a part of it fails."""
 
 import pytest
 
-from apps.knowledge.retrieval.search import search
+from apps.common.errors import InvalidInput
+from apps.knowledge.retrieval.search import SearchUnavailable, search
+from apps.models.models import ModelConfig
+from tests.retrieval.conftest import MODEL, counted, embedded
+from tests.vendor.replies import Reply
 
 pytestmark = pytest.mark.django_db(transaction=True)
+
+QUESTION = "what is asked"
+GONE = "openai_compatible:removed-long-ago"
 
 
 @pytest.fixture
 def shop(acme, make_base, add_passages):
     base = make_base(acme)
-    add_passages(
-        base,
-        "员工每年享有十五天带薪年假。",
-        "今天下雨，出门请带伞。",
-        "５Ｇ 基站与 C++ 代码。",
-        "100% cotton, it's snake_case.",
-    )
+    add_passages(base, "员工每年享有十五天带薪年假。", "今天下雨，出门请带伞。")
+    add_passages(base, "５Ｇ 基站与 C++ 代码。", "100% cotton, it's snake_case.", "Refunds take five working days.")
     return base
 
 
@@ -30,9 +32,151 @@ def shop(acme, make_base, add_passages):
         ("%", "100%"),
         ("_", "snake_case"),
         ("'", "it's"),
+        ("cotton", "cotton"),
+        ("Refnds take five", "Refunds"),
     ],
 )
-async def test_short_questions_match_lexically(ann, shop, query, text):
+async def test_short_and_odd_questions_match_lexically(ann, shop, query, text):
     result = await search(ann, query, knowledge_bases=[shop.pk])
     lexical = [passage for passage in result.passages if {"lexical", "trigram"} & set(passage.ranks)]
     assert [text in passage.text for passage in lexical] == [True]
+    assert not result.degraded
+
+
+@pytest.mark.parametrize(
+    "query", ["\x00refunds", "refunds \ud800", "  refunds\n", "refunds' OR 1=1 --", "%s refunds {}"]
+)
+async def test_any_characters_are_only_text(ann, shop, query):
+    result = await search(ann, query, knowledge_bases=[shop.pk])
+    best = max(result.passages, key=lambda passage: -passage.ranks.get("lexical", 99))
+    assert "Refunds" in best.text
+
+
+@pytest.mark.parametrize("query", ["", " \n", "\x00"])
+async def test_a_blank_question_is_refused(ann, shop, query):
+    with pytest.raises(InvalidInput):
+        await search(ann, query, knowledge_bases=[shop.pk])
+
+
+@pytest.fixture
+def family(acme, make_base, add_passages):
+    """One passage with ten children that all fit, four with one; (base, passages)."""
+    base = make_base(acme)
+    loners = [(f"Loner {number}.", [f"Child of {number}.", f"Stranger {number}."]) for number in range(4)]
+
+    def embed(texts):
+        return embedded([QUESTION if "Child" in text else text for text in texts])
+
+    passages = [("The family.", [f"Child {number}." for number in range(10)]), *loners]
+    return base, add_passages(base, *passages, embed=embed)[1]
+
+
+async def test_siblings_collapse_before_the_cut(ann, family):
+    base, parents = family
+    result = await search(ann, QUESTION, knowledge_bases=[base.pk], top_k=5)
+    assert {passage.chunk_id for passage in result.passages} == {parent.pk for parent in parents}
+
+
+@pytest.fixture
+def small(acme, make_base, add_passages):
+    """A base of 30 far passages beside one of 2,000 that are as near as can be."""
+    large, small = make_base(acme, "Large"), make_base(acme, "Small")
+    texts = [f"Near {place}." for place in range(2_000)]
+    add_passages(large, *texts, embed=lambda texts: embedded([QUESTION] * len(texts)))
+    add_passages(small, *(f"Far {number}." for number in range(30)))
+    return small
+
+
+async def test_a_small_base_is_not_starved_by_a_large_one(ann, small):
+    result = await search(ann, QUESTION, knowledge_bases=[small.pk], top_k=10)
+    assert len(result.passages) == 10
+    assert {passage.knowledge_base_id for passage in result.passages} == {small.pk}
+
+
+@pytest.fixture
+def orphan(acme, make_base, add_passages):
+    """A base whose embedding model is not configured any more."""
+    base = make_base(acme, embedding_model=GONE)
+    add_passages(base, "Refunds take five working days.")
+    return base
+
+
+async def test_a_lost_embedding_model_leaves_the_words(ann, orphan):
+    result = await search(ann, "refunds", knowledge_bases=[orphan.pk])
+    assert [passage.ranks for passage in result.passages] == [{"lexical": 1, "trigram": 1}]
+    assert result.degraded == ("vector",)
+
+
+async def test_a_down_vendor_leaves_the_words(ann, shop, vendor):
+    vendor.script([Reply(status=500)] * 4, to="embeddings")
+    result = await search(ann, "refunds", knowledge_bases=[shop.pk])
+    assert "Refunds" in result.passages[0].text
+    assert result.degraded == ("vector",)
+
+
+async def test_a_broken_lexical_index_leaves_the_vectors(ann, shop, broken_table):
+    with broken_table("knowledge_posting"):
+        result = await search(ann, "refunds", knowledge_bases=[shop.pk])
+    assert len(result.passages) == 5
+    assert result.degraded == ("lexical",)
+
+
+async def test_broken_vectors_leave_the_words(ann, shop, broken_table):
+    with broken_table("knowledge_chunkvector"):
+        result = await search(ann, "refunds", knowledge_bases=[shop.pk])
+    assert ["Refunds" in passage.text for passage in result.passages] == [True]
+    assert result.degraded == ("vector",)
+
+
+async def test_nothing_left_is_an_error_and_not_an_empty_result(ann, shop, broken_table):
+    with broken_table("knowledge_chunkvector"), broken_table("knowledge_posting"), pytest.raises(SearchUnavailable):
+        await search(ann, "refunds", knowledge_bases=[shop.pk])
+
+
+async def test_slow_trigrams_are_given_up(ann, shop, monkeypatch):
+    monkeypatch.setattr("apps.knowledge.retrieval.legs._verbatim", slow_trigrams)
+    result = await search(ann, "refunds", knowledge_bases=[shop.pk])
+    assert result.degraded == ("trigram",)
+    assert result.passages[0].ranks["lexical"] == 1
+
+
+def slow_trigrams(query):
+    table = "verbatim AS (SELECT c.id AS chunk_id, 1.0 AS score FROM knowledge_chunk c, pg_sleep(5)),"
+    return table, {}
+
+
+@pytest.fixture
+def empty_base(acme, make_base):
+    return make_base(acme, "Empty", embedding_model="")
+
+
+async def test_an_empty_result_says_why(mal, bea, shop, empty_base):
+    foreign = await search(mal, "refunds", knowledge_bases=[shop.pk])
+    empty = await search(bea, "refunds", knowledge_bases=[empty_base.pk])
+    assert (foreign.passages, foreign.empty_reason) == ((), "no_base")
+    assert (empty.passages, empty.empty_reason) == ((), "nothing_indexed")
+
+
+@pytest.fixture
+def bases(acme, make_base, add_passages, settings, vendor):
+    """Three bases, the last one embedded by a model of the workspace's own."""
+    settings.OUTBOUND_ALLOW = [vendor.url.removeprefix("http://").partition("/")[0]]
+    ModelConfig.objects.create(workspace=acme, kind="embedding", name="other", base_url=vendor.url)
+    models = [f"openai_compatible:{MODEL}", f"openai_compatible:{MODEL}", "openai_compatible:other"]
+    bases = [make_base(acme, f"Base {number}", embedding_model=model) for number, model in enumerate(models)]
+    for base in bases:
+        add_passages(base, f"Text of {base.name}.")
+    return bases
+
+
+async def test_two_models_embed_the_question_once_each(ann, bases, vendor):
+    result = await search(ann, QUESTION, knowledge_bases=[base.pk for base in bases])
+    asked = [request.body["model"] for request in vendor.requests if request.path.endswith("/embeddings")]
+    assert sorted(asked) == ["other", MODEL]
+    assert {passage.knowledge_base_id for passage in result.passages} == {base.pk for base in bases}
+
+
+async def test_a_search_takes_three_statements(ann, shop):
+    async with counted() as statements:
+        await search(ann, "refunds", knowledge_bases=[shop.pk])
+    assert len(statements) == 3

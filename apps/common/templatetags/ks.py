@@ -9,6 +9,7 @@ from django.utils import timezone
 from django.utils.formats import date_format
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
 
 register = template.Library()
 
@@ -42,6 +43,8 @@ def initials(name: str) -> str:
 def when(moment: datetime) -> str:
     """Say how long ago something was within a day, else its date; the year only where it differs."""
     now = timezone.now()
+    if now - moment < timedelta(minutes=1):
+        return _("just now")
     if now - moment < timedelta(days=1):
         return str(naturaltime(moment))
     return date_format(timezone.localtime(moment), "MONTH_DAY_FORMAT" if moment.year == now.year else "DATE_FORMAT")

@@ -14,6 +14,8 @@ UNDERLINE = re.compile(r" {0,3}(=+|-+)[ \t]*$")
 DELIMITER_ROW = re.compile(r" {0,3}\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*$")
 LINE = re.compile(r"[^\n]*\n|[^\n]+")
 LIST_ITEM = re.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]")
+LONGEST_HEADING = 250  # characters; a longer line is text, and no pattern is tried on it
+LONGEST_MARK = 4_000  # the same for the rows of a table and the rest
 MARKS = re.compile(r"[*_`]+|!?\[([^\]]*)\]\([^)]*\)")
 
 
@@ -50,7 +52,7 @@ def blocks(markdown: str) -> Iterator[Block]:
         if not line.text.strip():
             at += 1
             continue
-        for find in (_fence, _heading, _table):
+        for find in (_fence, _heading, _table) if len(line.text) <= LONGEST_MARK else ():
             found = find(lines, at)
             if found:
                 break
@@ -78,11 +80,14 @@ def _fence(lines: list[_Line], at: int) -> tuple[Block, int] | None:
 
 def _heading(lines: list[_Line], at: int) -> tuple[Block, int] | None:
     line = lines[at]
+    if len(line.text) > LONGEST_HEADING:
+        return None
     match = HEADING.match(line.text)
     if match:
         title = plain(match.group(2) or "")
         return Block("heading", line.start, line.end, line.start, len(match.group(1)), title), at + 1
-    under = UNDERLINE.match(lines[at + 1].text) if at + 1 < len(lines) else None
+    following = lines[at + 1].text if at + 1 < len(lines) else ""
+    under = UNDERLINE.match(following) if len(following) <= LONGEST_HEADING else None
     plain_line = not LIST_ITEM.match(line.text) and "|" not in line.text and not line.text.startswith(("    ", ">"))
     if under and plain_line and not UNDERLINE.match(line.text):
         level = 1 if under.group(1)[0] == "=" else 2
@@ -94,7 +99,7 @@ def _table(lines: list[_Line], at: int) -> tuple[Block, int] | None:
     if "|" not in lines[at].text or at + 1 >= len(lines):
         return None
     rule = lines[at + 1].text
-    if "-" not in rule or not DELIMITER_ROW.match(rule):
+    if "-" not in rule or len(rule) > LONGEST_MARK or not DELIMITER_ROW.match(rule):
         return None
     end = at + 2
     while end < len(lines) and "|" in lines[end].text:
@@ -102,11 +107,18 @@ def _table(lines: list[_Line], at: int) -> tuple[Block, int] | None:
     return Block("table", lines[at].start, lines[end - 1].end, lines[at + 1].end), end
 
 
+def _is_heading(text: str) -> bool:
+    return len(text) <= LONGEST_HEADING and HEADING.match(text) is not None
+
+
 def _text(lines: list[_Line], at: int) -> tuple[Block, int]:
     end = at + 1
     while end < len(lines):
         text = lines[end].text
-        if not text.strip() or FENCE.match(text) or HEADING.match(text) or _table(lines, end):
+        if len(text) > LONGEST_MARK:
+            end += 1
+            continue
+        if not text.strip() or FENCE.match(text) or _is_heading(text) or _table(lines, end):
             break
         end += 1
     return Block("text", lines[at].start, lines[end - 1].end, lines[at].start), end

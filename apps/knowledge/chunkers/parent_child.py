@@ -242,18 +242,12 @@ def _cut(
     fits = _Measure(markdown, size, tokens, count)
     if fits(start, end) and (start == block.start or block.kind == "text"):
         return [_Piece(start, end)]
-    if block.kind not in ("table", "code"):
-        return [_Piece(*found) for found in pack(spans(markdown, start, end, fits, longest=size), fits)]
     head, tail = _frame(markdown, block)
-    if len(head) + len(tail) > size // 2 or (tokens and count(head + tail) > tokens // 2):
-        head = tail = ""
+    if not head or len(head) + len(tail) > size // 2 or (tokens and count(head + tail) > tokens // 2):
+        return [_Piece(*found) for found in pack(spans(markdown, start, end, fits, longest=size), fits)]
     fits = _Measure(markdown, size, tokens, count, around=head + tail)
-    if fits.size < 1:
-        raise SettingRefused("child_size", "is too small")
     units = _lines(markdown, max(start, block.body), end, fits, size)
     pieces = [_Piece(*found, prefix=head, suffix=tail) for found in pack(units, fits)]
-    if not pieces:
-        return [_Piece(start, end)]
     if start < block.body:  # the first piece has the true header before it, and needs no other
         pieces[0] = replace(pieces[0], start=start, prefix="")
     if block.kind == "code" and pieces[-1].end == block.end and _closed(markdown, block):
@@ -262,7 +256,9 @@ def _cut(
 
 
 def _frame(markdown: str, block: Block) -> tuple[str, str]:
-    """Return what is repeated before and after each part of a table or code block."""
+    """Return what is repeated before and after each part of a table or code block; nothing for text."""
+    if block.kind not in ("table", "code"):
+        return "", ""
     head = markdown[block.start : block.body]
     if not head.endswith("\n"):
         head += "\n"

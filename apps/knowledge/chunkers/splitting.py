@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 CLOSING = "。，、；：！？…—,.;:!?)]}）】》」』〉〕”’％%"
 _CLOSERS = "[”’」』）】》〉〕\"')\\]]*"
 BOUNDARIES = (
-    re.compile(rf"[。！？；…]+{_CLOSERS}\s*|[.!?;]+[\"'”’)\]]*\s+|\n+"),
+    re.compile(rf"[。！？；…]+{_CLOSERS}\s*|(?<![.!?;])[.!?;]++[\"'”’)\]]*+\s+|\n+"),
     re.compile(rf"[，、：]+{_CLOSERS}\s*|[,:]\s+"),
     re.compile(r"\s+"),
 )

@@ -15,6 +15,9 @@ PARSERS = Registry[Parse](
     {
         "text/plain": "apps.knowledge.parsers.plain_text.parse_text",
         "text/markdown": "apps.knowledge.parsers.plain_text.parse_markdown",
+        "text/html": "apps.knowledge.parsers.html.parse_html",
+        "application/pdf": "apps.knowledge.parsers.pdf.parse_pdf",
+        DOCX: "apps.knowledge.parsers.docx.parse_docx",
     },
 )
 

@@ -1,7 +1,7 @@
 """Bytes to text: which encoding a text file is in.
 
-Order: byte order mark, the pattern of NUL bytes that UTF-16 and UTF-32 leave, strict UTF-8 over the
-whole file, UTF-8 with few stray bytes, what the file declares, ISO-2022-JP, the East Asian encodings
+Order: byte order mark, the pattern of NUL bytes that UTF-16 and UTF-32 leave, ISO-2022-JP, strict
+UTF-8 over the whole file, UTF-8 with few stray bytes, what the file declares, the East Asian encodings
 by how usual the characters are that they give, then charset-normalizer. Always the superset: GB18030
 for GB2312 and GBK, CP932 for Shift-JIS, CP949 for EUC-KR. Python's own decoders do the work; a
 guess from a prefix is never applied to a file that does not decode with it.
@@ -54,17 +54,20 @@ def decode(data: bytes, declared: str = "") -> tuple[str, str]:
     wide = _wide(data)
     if wide:
         return data.decode(wide, errors="replace"), wide
-    try:
-        return data.decode("utf-8"), "utf-8"
-    except UnicodeDecodeError:
-        pass
-    if _mostly_utf8(data):
-        return data.decode("utf-8", errors="replace"), "utf-8"
-    for name in filter(None, (_known(declared), "iso2022_jp" if b"\x1b$" in data else "")):
+    switches = b"\x1b$" in data  # ISO-2022-JP is seven bits wide, and so valid UTF-8 too
+    for name in filter(None, ("iso2022_jp" if switches else "", "utf-8")):
         try:
             return data.decode(name), name
         except UnicodeDecodeError:
             continue
+    if _mostly_utf8(data):
+        return data.decode("utf-8", errors="replace"), "utf-8"
+    known = _known(declared)
+    try:
+        if known:
+            return data.decode(known), known
+    except UnicodeDecodeError:
+        pass
     name = _east_asian(data) or _guessed(data)
     return data.decode(name, errors="replace"), name
 
@@ -129,7 +132,7 @@ def _score(data: bytes, encoding: str) -> float:
         elif encoding in ("cp932", "euc_jp"):
             points += 1.4 if "ぁ" <= character <= "ヺ" else _kanji(character)
         else:
-            points += (1.0 + (character in _USUAL_KOREAN)) if "가" <= character <= "힣" else -0.5
+            points += _hangul(character)
     return points / len(text)
 
 
@@ -142,6 +145,16 @@ def _hanzi(character: str, encoding: str) -> float:
         return -0.3 if "\u4e00" <= character <= "\u9fff" else -1.0
     common = 0xB0 <= lead <= 0xD7 if encoding == "gb18030" else 0xA4 <= lead <= 0xC6
     return 0.7 if common else -0.2
+
+
+def _hangul(character: str) -> float:
+    if character in _USUAL_KOREAN:
+        return 1.5
+    try:
+        character.encode("euc_kr")
+    except UnicodeEncodeError:
+        return -1.0  # a syllable that hardly occurs
+    return 0.4 if "가" <= character <= "힣" else -0.5
 
 
 def _kanji(character: str) -> float:

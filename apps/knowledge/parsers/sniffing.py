@@ -66,7 +66,7 @@ ENDINGS = {
 TEXT_ENDINGS = frozenset({".txt", ".text", ".log", ".csv", ".tsv", ".json", ".yaml", ".yml", ".toml", ".ini"})
 BOMS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff", b"\xff\xfe\x00\x00", b"\x00\x00\xfe\xff")
 HTML_START = re.compile(
-    rb"\A\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)*<(?:!doctype\s+html|html|head|body)\b", re.I | re.S
+    rb"\A\s*+(?:<\?xml[^>]*>\s*)?+(?><!--.*?-->\s*)*+<(?:!doctype\s+html|html|head|body)\b", re.I | re.S
 )
 XML_START = re.compile(rb"\A\s*<\?xml|\A\s*<svg\b", re.I)
 CONTROL = bytes({*range(32)} - {8, 9, 10, 12, 13, 27})

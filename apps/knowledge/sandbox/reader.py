@@ -56,6 +56,7 @@ class _Channel:
                 [sys.executable, "-m", "apps.knowledge.sandbox.server"],
                 stdin=theirs.fileno(),
                 stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,  # what a library complains of may quote the file
                 cwd=tempfile.gettempdir(),
                 env=environment,
             )

@@ -4,6 +4,7 @@ from django.utils.translation import gettext as _
 
 from apps.knowledge.errors import NameTaken
 from apps.knowledge.models import KnowledgeBase
+from apps.knowledge.services import sample
 from apps.knowledge.services.bases import create_knowledge_base
 from apps.workspaces.models import User, Workspace
 
@@ -11,10 +12,13 @@ from apps.workspaces.models import User, Workspace
 def begin_knowledge_base(*, workspace: Workspace, actor: User) -> KnowledgeBase:
     """Return the first base of the workspace that the actor made and may manage, or make one.
 
+    The sample is no place for one's own documents.
+
     Raises:
         NotFound, NotAllowed: by the actor's role in the workspace.
     """
     mine = KnowledgeBase.objects.editable_by(actor).filter(workspace=workspace, created_by=actor)
+    mine = mine.exclude(name=sample.NAME)
     found = mine.with_rights(actor).order_by("created_at").first()
     if found is not None:
         return found

@@ -13,6 +13,7 @@ from django.views.decorators.http import require_POST, require_safe
 from apps.knowledge import services
 from apps.knowledge.forms import KnowledgeBaseForm, ShareForm
 from apps.knowledge.models import Document, KnowledgeBase
+from apps.knowledge.services import sample
 from apps.workspaces import permissions
 from apps.workspaces.pages import PersonRequest, enter
 
@@ -43,6 +44,16 @@ def create_knowledge_base(request: PersonRequest, slug: str) -> HttpResponse:
         return render(request, "knowledge/create_knowledge_base.html", context, status=422)
     base = services.create_knowledge_base(workspace=frame["workspace"], actor=request.user, **form.cleaned_data)
     return redirect("knowledge:show-knowledge-base", slug, base.pk)
+
+
+@require_POST
+@login_required
+def create_sample(request: PersonRequest, slug: str) -> HttpResponse:
+    """Put the product's own guide into the workspace, and lead back to the question."""
+    frame = enter(request, slug)
+    permissions.require("create_knowledge_base", actor=request.user, workspace=frame["workspace"])
+    sample.create_sample_base(workspace=frame["workspace"], actor=request.user)
+    return redirect("conversations:new-question", slug)
 
 
 @require_safe

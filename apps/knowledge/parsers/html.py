@@ -1,0 +1,156 @@
+"""HTML: decoded as it declares itself, cleaned of what is not its text, then Markdown in document order."""
+
+import re
+from typing import Any, BinaryIO
+
+from bs4 import BeautifulSoup, Comment, Tag
+from bs4.builder import ParserRejectedMarkup
+from bs4.element import NavigableString
+from markdownify import MarkdownConverter
+
+from apps.common.text import legible
+from apps.knowledge.parsers.encodings import decode
+from apps.knowledge.parsers.parsed import Parsed, ParseFailure, tidy
+from apps.knowledge.parsers.tables import markdown_table
+
+DECLARED = re.compile(rb"<meta[^>]+charset\s*=\s*[\"']?\s*([\w.:-]+)|<\?xml[^>]+encoding\s*=\s*[\"']([\w.:-]+)", re.I)
+DROPPED = (
+    *("script", "style", "noscript", "template", "svg", "canvas", "nav", "object", "embed", "link", "meta"),
+    *("button", "select", "input", "dialog", "audio", "video", "map"),
+)
+NOT_CONTENT = frozenset({"navigation", "search", "banner", "contentinfo", "menu", "menubar", "toolbar"})
+HIDDEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.I)
+LARGEST_SPAN = 100
+
+
+class _Converter(MarkdownConverter):
+    """Tables by our own rule, so that merged cells repeat their text and every row stands alone."""
+
+    def convert_table(self, el: Tag, text: str, parent_tags: set[str]) -> str:
+        caption = el.find("caption")
+        above = f"{caption.get_text(' ', strip=True)}\n\n" if caption else ""
+        return f"\n\n{above}{markdown_table(_grid(el))}\n\n"
+
+    def convert_img(self, el: Tag, text: str, parent_tags: set[str]) -> str:
+        return str(el.get("alt") or "")
+
+
+def parse_html(file: BinaryIO) -> Parsed:
+    """Read an HTML page. Raises ParseFailure(empty_file) where nothing is left of it."""
+    markup, encoding = _decoded(file.read())
+    try:
+        soup = BeautifulSoup(markup, "lxml")
+    except ParserRejectedMarkup as error:
+        raise ParseFailure("broken_file") from error
+    title = " ".join(soup.title.get_text().split())[:300] if soup.title else ""
+    _clean(soup)
+    content = _main(soup)
+    converter = _Converter(
+        heading_style="ATX",
+        bullets="-",
+        strip=["a"],
+        escape_asterisks=False,
+        escape_underscores=False,
+        escape_misc=False,
+    )
+    markdown = tidy(legible(str(converter.convert_soup(content)))).strip()
+    if title and not content.find("h1"):
+        markdown = f"# {title}\n\n{markdown}".strip()
+    if not markdown:
+        raise ParseFailure("empty_file")
+    metadata: dict[str, Any] = {"encoding": encoding}
+    if title:
+        metadata["title"] = title
+    return Parsed(markdown, metadata=metadata)
+
+
+def fragment_to_markdown(data: bytes) -> str:
+    """Return the Markdown of an HTML part inside another format, "" where it has none."""
+    import io
+
+    try:
+        return parse_html(io.BytesIO(data)).markdown
+    except ParseFailure:
+        return ""
+
+
+def _decoded(data: bytes) -> tuple[str, str]:
+    match = DECLARED.search(data[:4096])
+    declared = (match.group(1) or match.group(2)).decode("ascii", "replace") if match else ""
+    text, encoding = decode(data, declared)
+    return re.sub(r"\A\s*<\?xml[^>]*>", "", text), encoding
+
+
+def _clean(soup: BeautifulSoup) -> None:
+    for frame in soup.find_all("iframe"):  # a page inside the page is text; its address is never fetched
+        inner = frame.get("srcdoc")
+        frame.replace_with(BeautifulSoup(str(inner), "lxml") if inner else "")
+    for comment in soup.find_all(string=lambda text: isinstance(text, Comment)):
+        comment.extract()
+    for tag in soup.find_all(list(DROPPED)):
+        tag.decompose()
+    for tag in soup.find_all(_is_hidden):
+        if not tag.decomposed:
+            tag.decompose()
+
+
+def _is_hidden(tag: Tag) -> bool:
+    if tag.name in ("html", "body", "main", "article"):
+        return False
+    return (
+        tag.has_attr("hidden")
+        or str(tag.get("role", "")).lower() in NOT_CONTENT
+        or HIDDEN.search(str(tag.get("style", ""))) is not None
+    )
+
+
+def _main(soup: BeautifulSoup) -> Tag:
+    """Return the element that holds the page's own text: what is marked as such, unless most text is elsewhere."""
+    body = soup.body or soup
+    marked = soup.find_all("main") or soup.find_all(role="main") or soup.find_all("article")
+    if len(marked) == 1 and isinstance(marked[0], Tag):
+        inside, all_text = len(marked[0].get_text(strip=True)), len(body.get_text(strip=True))
+        if inside >= 200 or inside * 2 >= all_text:
+            return marked[0]
+    return body
+
+
+def _grid(table: Tag) -> list[list[str]]:
+    """Return a table's cells with spans written out; the text of tables inside is part of their cell."""
+    rows: list[list[str]] = []
+    below: dict[int, tuple[str, int]] = {}  # column -> text of a cell that reaches down, rows left
+    for tr in table.find_all("tr"):
+        if tr.find_parent("table") is not table:
+            continue
+        row: list[str] = []
+        for cell in tr.find_all(["td", "th"], recursive=False):
+            _fill(row, below)
+            text = _cell(cell)
+            wide, tall = _span(cell, "colspan"), _span(cell, "rowspan")
+            for _ in range(wide):
+                if tall > 1:
+                    below[len(row)] = (text, tall - 1)
+                row.append(text)
+        _fill(row, below)
+        rows.append(row)
+    return rows
+
+
+def _fill(row: list[str], below: dict[int, tuple[str, int]]) -> None:
+    while len(row) in below:
+        text, left = below.pop(len(row))
+        if left > 1:
+            below[len(row)] = (text, left - 1)
+        row.append(text)
+
+
+def _cell(cell: Tag) -> str:
+    pieces = [str(piece) for piece in cell.descendants if isinstance(piece, NavigableString)]
+    return " ".join(" ".join(pieces).split()) if cell.find(["p", "div", "br", "table", "li"]) else cell.get_text()
+
+
+def _span(cell: Tag, name: str) -> int:
+    try:
+        return min(max(int(str(cell.get(name, "1"))), 1), LARGEST_SPAN)
+    except ValueError:
+        return 1

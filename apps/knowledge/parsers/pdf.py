@@ -1,0 +1,215 @@
+"""PDF with a text layer: text page by page in reading order, headings by size, page numbers kept."""
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+import pypdfium2 as pdfium
+import pypdfium2.raw as raw
+
+from apps.common.text import legible
+from apps.knowledge.parsers.parsed import Parsed, ParseFailure, tidy
+
+EDGE_LINES = 2  # at the top and bottom of a page, where running heads stand
+MARGIN = 0.15  # of the page's height
+HEADING_RATIO = 1.15
+LONGEST_HEADING = 120
+LONGEST_RUNNING_HEAD = 60  # characters, where it may differ by numbers
+TEXT_OF_A_PAGE = 8  # characters other than white space; fewer on all pages, with pictures, are a scanner's stamp
+SENTENCE_END = ("。", ".", "！", "!", "？", "?", "：", ":", "；", ";", "”", "…")
+BULLET = re.compile(r"\s*(?:[-•●▪◦‣·*–]\s|\(?\d{1,3}[.)、]\s?|[（(]?[一二三四五六七八九十]{1,3}[)）、])")
+NUMBERS = re.compile(r"\d+|\b[ivxlc]+\b", re.I)
+CJK = re.compile(r"[\u3000-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef]")
+HYPHENS = "\ufffe\x02\u00ad"  # what pdfium writes for a hyphen at a line's end
+
+
+@dataclass(slots=True)
+class _Line:
+    text: str
+    size: float  # height of its first letter in points, 0 where unknown
+    top: float = 0.0  # where it stands, in points from the page's foot
+    marginal: bool = False  # in the strip at the page's top or foot where running heads stand
+
+
+def parse_pdf(file: BinaryIO) -> Parsed:
+    """Read a PDF.
+
+    Raises:
+        ParseFailure: password_required, needs_ocr (pictures only), empty_file, broken_file.
+    """
+    try:
+        document = pdfium.PdfDocument(file.read())
+    except pdfium.PdfiumError as error:
+        locked = getattr(error, "err_code", None) == raw.FPDF_ERR_PASSWORD or "password" in str(error).lower()
+        raise ParseFailure("password_required" if locked else "broken_file") from error
+    pages, pictures = _pages(document)
+    silent = sum(not _weight(page) for page in pages)
+    if silent == len(pages) or (pictures and max(map(_weight, pages)) < TEXT_OF_A_PAGE):
+        raise ParseFailure("needs_ocr" if pictures else "empty_file")
+    metadata: dict[str, Any] = {"page_count": len(pages)}
+    title = legible(document.get_metadata_value("Title")).strip()
+    if title:
+        metadata["title"] = title[:300]
+    if silent:
+        metadata["pages_without_text"] = silent
+    _drop_running_heads(pages)
+    levels = _heading_levels(pages)
+    markdown, marks = "", []
+    for number, page in enumerate(pages, start=1):
+        text = tidy(legible(_page_markdown(page, levels)))
+        separator = "\n\n" if markdown and text else ""
+        marks.append((number, len(markdown) + len(separator)))
+        markdown += separator + text
+    return Parsed(markdown, marks, metadata)
+
+
+def _pages(document: Any) -> tuple[list[list[_Line]], bool]:
+    """Return each page's lines, and whether any page holds a picture. A page that cannot be read is empty."""
+    pages: list[list[_Line]] = []
+    pictures = False
+    for index in range(len(document)):
+        try:
+            page = document[index]
+        except pdfium.PdfiumError:
+            pages.append([])
+            continue
+        try:
+            lines = _lines(page.get_textpage(), page.get_height())
+        except pdfium.PdfiumError:
+            lines = []
+        if not pictures and _weight(lines) < TEXT_OF_A_PAGE:
+            pictures = next(iter(page.get_objects(filter=[raw.FPDF_PAGEOBJ_IMAGE], max_depth=4)), None) is not None
+        pages.append(lines)
+        page.close()
+    return pages, pictures
+
+
+def _lines(textpage: Any, page_height: float) -> list[_Line]:
+    text = textpage.get_text_range()
+    exact = len(text) == textpage.count_chars()  # else an index into the text is not a letter's index
+    lines, at = [], 0
+    for piece in re.split(r"(\r?\n)", text):
+        if piece.strip():
+            first = at + len(piece) - len(piece.lstrip())
+            size, top = _place(textpage, first) if exact else (0.0, 0.0)
+            marginal = bool(size) and not MARGIN <= top / (page_height or 1) <= 1 - MARGIN
+            lines.append(_Line(piece.strip().replace("\u00a0", " "), size, top, marginal))
+        elif "\n" in piece and lines and lines[-1].text and not piece.strip("\r\n") and at and text[at - 1] == "\n":
+            lines.append(_Line("", 0.0))
+        at += len(piece)
+    return lines
+
+
+def _place(textpage: Any, index: int) -> tuple[float, float]:
+    """Return a letter's height and its upper edge."""
+    try:
+        left, bottom, right, top = textpage.get_charbox(index, loose=True)
+    except pdfium.PdfiumError:
+        return 0.0, 0.0
+    height = abs(top - bottom)
+    return round(float(min(height, abs(right - left) * 8 or height)), 1), round(float(top), 1)
+
+
+def _weight(lines: list[_Line]) -> int:
+    return sum(len(line.text.replace(" ", "")) for line in lines)
+
+
+def _drop_running_heads(pages: list[list[_Line]]) -> None:
+    """Remove lines at the pages' edges that come back at one height on most pages; nothing else.
+
+    A line that differs by its numbers alone is the same line, unless it is long or larger than the
+    body: those are sentences and headings that happen to be alike.
+    """
+    if len(pages) < 3:
+        return
+    body = _body_size(pages)
+    seen: Counter[tuple[str, int]] = Counter()
+    for page in pages:
+        seen.update({_shape(line, body) for line in _edges(page)})
+    needed = max(3, round(len(pages) * 0.4))  # left and right pages may have heads of their own
+    for page in pages:
+        gone = {id(line) for line in _edges(page) if seen[_shape(line, body)] >= needed}
+        page[:] = [line for line in page if id(line) not in gone]
+
+
+def _edges(page: list[_Line]) -> list[_Line]:
+    """Return the page's highest and lowest lines, by where they stand, not by when they were written."""
+    filled = sorted((line for line in page if line.text), key=lambda line: -line.top)
+    edges = filled[:EDGE_LINES] + filled[max(EDGE_LINES, len(filled) - EDGE_LINES) :]
+    return [line for line in edges if line.marginal]
+
+
+def _shape(line: _Line, body: float) -> tuple[str, int]:
+    text = "".join(line.text.split())
+    alike = len(text) <= LONGEST_RUNNING_HEAD and line.size <= body * HEADING_RATIO
+    return NUMBERS.sub("#", text) if alike else text, round(line.top / 6)
+
+
+def _body_size(pages: list[list[_Line]]) -> float:
+    """Return the size that most of the text has, 0 where no size is known."""
+    weight: Counter[float] = Counter()
+    for page in pages:
+        for line in page:
+            weight[line.size] += len(line.text)
+    return weight.most_common(1)[0][0] if weight else 0.0
+
+
+def _heading_levels(pages: list[list[_Line]]) -> dict[float, int]:
+    """Return size -> heading level for the sizes clearly larger than the body's, largest first, at most four."""
+    weight: Counter[float] = Counter()
+    for page in pages:
+        for line in page:
+            if line.size:
+                weight[line.size] += len(line.text)
+    body = _body_size(pages)
+    larger = [size for size in sorted(weight, reverse=True) if size > body * HEADING_RATIO]
+    if sum(weight[size] for size in larger) > weight.total() * 0.25:
+        return {}  # a slide or a form: size says nothing about structure
+    grouped: dict[float, int] = {}
+    level, last = 0, 0.0
+    for size in larger:
+        if not last or size < last * 0.93:
+            level, last = level + 1, size
+        grouped[size] = level
+    return {size: level for size, level in grouped.items() if level <= 4}
+
+
+def _page_markdown(page: list[_Line], levels: dict[float, int]) -> str:
+    widths = sorted(len(line.text) for line in page if line.text)
+    full = widths[int(len(widths) * 0.9)] * 0.6 if widths else 0
+    blocks: list[str] = []
+    before: _Line | None = None
+    for line in page:
+        level = _level(line, levels)
+        if level and before and _level(before, levels) == level and blocks:
+            blocks[-1] = _joined(blocks[-1], line.text)
+        elif level:
+            blocks.append(f"{'#' * level} {line.text.strip(HYPHENS)}")
+        elif before and before.text and line.text and not _level(before, levels) and _continues(before, line, full):
+            blocks[-1] = _joined(blocks[-1], line.text)
+        elif before and before.text and line.text and not _level(before, levels):
+            blocks[-1] += f"\n{line.text}"
+        elif line.text:
+            blocks.append(line.text)
+        before = line
+    return "\n\n".join(blocks).translate({ord(mark): None for mark in HYPHENS})
+
+
+def _level(line: _Line, levels: dict[float, int]) -> int:
+    fits = line.text and len(line.text) <= LONGEST_HEADING and any(character.isalpha() for character in line.text)
+    return levels.get(line.size, 0) if fits else 0
+
+
+def _continues(before: _Line, line: _Line, full: float) -> bool:
+    """Whether a line goes on with the sentence of the line before: that one is full and does not end it."""
+    if before.text[-1] in HYPHENS:
+        return True
+    return len(before.text) >= full and not before.text.endswith(SENTENCE_END) and not BULLET.match(line.text)
+
+
+def _joined(text: str, more: str) -> str:
+    if text[-1] in HYPHENS:
+        return text[:-1] + more
+    glue = "" if CJK.match(text[-1]) and CJK.match(more[0]) else " "
+    return text + glue + more

@@ -1,0 +1,52 @@
+"""Which part of a passage a claim rests on."""
+
+import pytest
+
+from apps.knowledge.claims import best_span, claim_before
+
+POLICY = """## 4 Flights
+
+4.1 Flights are booked at least 14 days before departure.
+
+4.3 Economy class is the rule. Where the flight exceeds eight hours, business class may be booked.
+
+- Receipts are handed in within 30 days.
+- Late receipts are not paid."""
+CHINESE = "原则上乘坐经济舱。\n\n航班计划飞行时间超过八小时的，可预订商务舱。\n\n深圳的每日补贴为人民币九百元。"
+
+
+@pytest.mark.parametrize(
+    ("passage", "claim", "expected"),
+    [
+        (
+            POLICY,
+            "Flights are booked at least 14 days ahead",
+            "4.1 Flights are booked at least 14 days before departure.",
+        ),
+        (POLICY, "Receipts must be in within 30 days.", "- Receipts are handed in within 30 days."),
+        (CHINESE, "飞行超过八小时可预订商务舱", "航班计划飞行时间超过八小时的，可预订商务舱。"),
+        (CHINESE, "深圳每日补贴九百元", "深圳的每日补贴为人民币九百元。"),
+    ],
+)
+def test_the_paragraph_that_shares_most_is_found(passage, claim, expected):
+    start, end = best_span(passage, claim)
+    assert passage[start:end] == expected
+
+
+def test_of_a_long_paragraph_only_the_sentence():
+    long = "Nothing of note is said here at all. " * 20 + "The vault opens at nine. " + "More of the same follows. " * 5
+    start, end = best_span(long, "The vault opens at nine.")
+    assert long[start:end].strip() == "The vault opens at nine."
+
+
+@pytest.mark.parametrize("claim", ["", "Die Antwort steht in einer anderen Sprache", "？"])
+def test_where_nothing_is_shared_the_whole_passage(claim):
+    assert best_span(CHINESE, claim) == (0, len(CHINESE))
+
+
+def test_the_claim_is_the_sentence_before_its_own_marker():
+    answer = "Economy is the rule[[c1]]. Business needs consent[[c2]][[c1]].\n\n原则上乘坐经济舱[[c3]]。"
+    assert claim_before(answer, 1) == "Economy is the rule"
+    assert claim_before(answer, 1, 1) == "Business needs consent"
+    assert claim_before(answer, 3) == "原则上乘坐经济舱"
+    assert claim_before(answer, 9) == ""

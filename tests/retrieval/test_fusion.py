@@ -1,0 +1,79 @@
+"""Fusion: what must hold of any rankings."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from apps.knowledge.retrieval.fusion import Scored, convex_combination, reciprocal_rank_fusion, stretched
+
+IDS = st.lists(st.integers(0, 30), max_size=12, unique=True)
+RANKINGS = st.dictionaries(st.sampled_from(["vector", "lexical", "trigram"]), IDS, max_size=3)
+SCORES = st.dictionaries(st.integers(0, 30), st.floats(-1, 50), max_size=12)
+LEGS = st.dictionaries(
+    st.sampled_from(["vector", "lexical", "trigram"]),
+    SCORES.map(lambda scores: Scored(scores, sorted(scores, key=scores.get, reverse=True)[:8], -1.0)),
+    max_size=3,
+)
+WEIGHTS = {"vector": 0.6, "lexical": 0.4, "trigram": 0.2}
+
+
+@given(RANKINGS)
+def test_rrf_ranks_every_id_once_and_within_bounds(rankings):
+    fused = reciprocal_rank_fusion(rankings)
+    assert sorted(found for found, _ in fused) == sorted({found for ids in rankings.values() for found in ids})
+    assert [score for _, score in fused] == sorted((score for _, score in fused), reverse=True)
+    assert all(0 < score <= len(rankings) / 61 for _, score in fused)
+
+
+@given(IDS)
+def test_rrf_of_one_ranking_is_that_ranking(ids):
+    assert [found for found, _ in reciprocal_rank_fusion({"vector": ids})] == ids
+
+
+def test_rrf_adds_the_papers_terms():
+    fused = dict(reciprocal_rank_fusion({"vector": ["a", "b"], "lexical": ["b"]}, weights={"lexical": 0.5}))
+    assert fused["b"] == pytest.approx(1 / 62 + 0.5 / 61)
+
+
+def test_rrf_refuses_negative_numbers():
+    with pytest.raises(ValueError, match="negative"):
+        reciprocal_rank_fusion({}, k=-1)
+
+
+@given(LEGS)
+def test_convex_scores_lie_in_zero_to_one_and_fall(legs):
+    fused = convex_combination(legs, weights=WEIGHTS)
+    scores = [score for _, score in fused]
+    assert scores == sorted(scores, reverse=True)
+    assert all(-1e-9 <= score <= 1 + 1e-9 for score in scores)
+    assert {found for found, _ in fused} == {found for leg in legs.values() for found in leg.candidates}
+
+
+@given(LEGS, st.floats(0.1, 9), st.floats(-5, 5))
+def test_convex_does_not_mind_a_legs_scale(legs, factor, shift):
+    moved = {
+        name: Scored(
+            {found: score * factor + shift for found, score in leg.scores.items()},
+            leg.candidates,
+            leg.floor * factor + shift,
+        )
+        for name, leg in legs.items()
+    }
+    before, after = (dict(convex_combination(each, weights=WEIGHTS)) for each in (legs, moved))
+    assert before.keys() == after.keys()
+
+
+def test_a_candidate_of_one_leg_has_its_true_score_in_the_other():
+    legs = {
+        "vector": Scored({"a": 0.9, "b": 0.5, "c": 0.8}, ["a", "b"], 0.5),
+        "lexical": Scored({"c": 3.0, "a": 1.0}, ["c"], 0.0),
+    }
+    fused = dict(convex_combination(legs, weights={"vector": 0.5, "lexical": 0.5}))
+    assert fused["c"] == pytest.approx(0.5 * 0.75 + 0.5)
+    assert fused["a"] == pytest.approx(0.5 + 0.5 / 3)
+    assert fused["b"] == 0
+
+
+def test_stretched_is_even_where_all_are_alike():
+    assert stretched([2.0, 2.0]) == [1.0, 1.0]
+    assert stretched([]) == []
