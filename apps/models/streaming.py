@@ -170,7 +170,7 @@ async def _values(model: ResolvedModel, response: "aiohttp.ClientResponse", read
         while chunk := await _read(model, response, reader):
             left -= len(chunk)
             if left < 0:
-                raise StreamBroken(model=model.name, reason="the answer does not end")
+                raise ModelRefused(model=model.name, reason="its answer does not end")
             if whole is not None:
                 whole.append(chunk)
                 continue

@@ -4,7 +4,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from apps.models import connections, gateway
+from apps.models import connections, gateway, streaming
 from apps.models.chat import ChatRequest
 from apps.models.models import Kind, ModelConfig
 from tests.vendor import Reply
@@ -97,4 +97,15 @@ async def test_a_redirect_is_not_followed(theirs, way, vendor, settings):
     vendor.script([Reply(status=307, headers={"Location": f"{vendor.url}/chat/completions"})], to=to)
     with pytest.raises(gateway.ModelRefused):
         await way(theirs)
+    assert len(vendor.requests) == 1
+
+
+@pytest.mark.parametrize("way", [stream])
+async def test_a_stream_that_does_not_end_is_cut(theirs, way, vendor, settings, monkeypatch):
+    settings.OUTBOUND_ALLOW = [urlsplit(vendor.url).netloc]
+    monkeypatch.setattr(streaming, "STREAM_BYTES", 100_000)
+    vendor.script([Reply(raw=[b": still here\n\n" * 100] * 1000)])
+    with pytest.raises(gateway.ModelRefused):
+        await way(theirs)
+    assert vendor.wait_closed()
     assert len(vendor.requests) == 1

@@ -7,6 +7,7 @@ to and never a byte of what answered there: it may be a service that only this m
 from typing import ClassVar
 
 from django.utils.functional import Promise
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from apps.common.errors import KnowSphereError
@@ -16,13 +17,13 @@ from apps.common.text import legible
 class OutboundError(KnowSphereError):
     """A request to an outside address came to nothing."""
 
-    code = "outbound_failed"
+    code = "outbound_error"
     status = 502
     why: ClassVar[str | Promise] = _("it does not answer as it should")
     user_message = _("%(host)s could not be read: %(reason)s. Nothing was changed; check the address or try again.")
 
     def __init__(self, *, host: str = "", reason: str | Promise = ""):
-        super().__init__(host=legible(host)[:253], reason=str(reason or self.why))
+        super().__init__(host=legible(host)[:253] or gettext("this address"), reason=str(reason or self.why))
 
 
 class OutboundRefused(OutboundError):
@@ -59,4 +60,5 @@ class OutboundTimeout(OutboundError):
 class OutboundFailed(OutboundError):
     """No such name, no connection, no valid certificate, or no HTTP."""
 
+    code = "outbound_failed"
     retryable = True

@@ -26,13 +26,13 @@ OTHER_PROTOCOLS = frozenset(
     ]
 )
 # A pool of its own: names that a tenant's server answers slowly must not hold up other threads.
-_lookups = ThreadPoolExecutor(8, thread_name_prefix="dns")
+_lookups = ThreadPoolExecutor(32, thread_name_prefix="dns")
 
 
 def check_scheme(scheme: str, host: str) -> None:
     """Raise OutboundRefused unless it is http or https."""
     if scheme not in SCHEMES:
-        raise OutboundRefused(host=host or f"{scheme}:", reason=_("only http and https are opened"))
+        raise OutboundRefused(host=host, reason=_("only http and https are opened"))
 
 
 def check_host(host: str, port: int) -> IPAddress | None:
