@@ -104,7 +104,7 @@ async def test_a_redirect_is_not_followed(theirs, way, vendor, settings):
 async def test_a_stream_that_does_not_end_is_cut(theirs, way, vendor, settings, monkeypatch):
     settings.OUTBOUND_ALLOW = [urlsplit(vendor.url).netloc]
     monkeypatch.setattr(streaming, "STREAM_BYTES", 100_000)
-    vendor.script([Reply(raw=[b": still here\n\n" * 100] * 1000)])
+    vendor.script([Reply(raw=[b": still here\n\n" * 1000] * 2000)])
     with pytest.raises(gateway.ModelRefused):
         await way(theirs)
     assert vendor.wait_closed()
