@@ -1,5 +1,6 @@
 """Addresses that a workspace gave go through the outbound guard; the operator's and the environment's do not."""
 
+import asyncio
 from urllib.parse import urlsplit
 
 import pytest
@@ -107,5 +108,5 @@ async def test_a_stream_that_does_not_end_is_cut(theirs, way, vendor, settings, 
     vendor.script([Reply(raw=[b": still here\n\n" * 1000] * 2000)])
     with pytest.raises(gateway.ModelRefused):
         await way(theirs)
-    assert vendor.wait_closed()
+    assert await asyncio.to_thread(vendor.wait_closed)
     assert len(vendor.requests) == 1
