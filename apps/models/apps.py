@@ -4,6 +4,9 @@ from django.apps import AppConfig
 
 
 class ModelsConfig(AppConfig):
-    """The models app."""
+    """Registers the checks of the environment's models."""
 
     name = "apps.models"
+
+    def ready(self) -> None:
+        from apps.models import checks  # noqa: F401

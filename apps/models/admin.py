@@ -1,0 +1,98 @@
+"""Models for operators: their own to edit; a tenant's as a row without name, address or key."""
+
+from typing import Any
+
+from django import forms
+from django.contrib import admin
+from django.http import HttpRequest
+from django.utils.translation import gettext_lazy as _
+
+from apps.common.errors import KnowSphereError
+from apps.common.fields import MASK
+from apps.models import services
+from apps.models.configuration import Configuration, validate_configuration
+from apps.models.models import ModelConfig
+from apps.workspaces.models import User
+
+
+class ModelForm(forms.ModelForm[ModelConfig]):
+    """A key can be written here, never read."""
+
+    base_url = forms.URLField(label=_("Address"), assume_scheme="https")
+    new_key = forms.CharField(
+        label=_("Key"),
+        required=False,
+        strip=True,
+        widget=forms.PasswordInput(render_value=False, attrs={"autocomplete": "new-password"}),
+        help_text=_("Empty keeps the stored key. A new address needs the key entered again."),
+    )
+    configuration = forms.JSONField(
+        label=_("Limits and capabilities"),
+        required=False,
+        validators=[validate_configuration],
+        help_text=", ".join(Configuration.model_fields),
+    )
+
+    class Meta:
+        model = ModelConfig
+        fields = ("kind", "name", "base_url", "configuration", "is_default", "enabled")
+
+    def clean_configuration(self) -> Any:
+        return self.cleaned_data.get("configuration") or {}
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or {}
+        key = cleaned.get("new_key", "")
+        address = str(cleaned.get("base_url", "")).rstrip("/")
+        stored = self.instance.api_key is not None and self.instance.base_url
+        if stored and address != stored and key in ("", MASK):
+            self.add_error("new_key", _("A new address needs the key entered again."))
+        return cleaned
+
+    def validate_constraints(self) -> None:
+        """Leave "one default a kind" to the service, which lets the new one take the old one's place."""
+
+
+@admin.register(ModelConfig)
+class ModelConfigAdmin(admin.ModelAdmin[ModelConfig]):
+    """The operator's models; every write is the service's."""
+
+    form = ModelForm
+    list_display = ("id", "workspace", "kind", "is_default", "enabled", "created_at")
+    list_filter = ("kind", "enabled", ("workspace", admin.EmptyFieldListFilter))
+    list_select_related = ("workspace",)
+    search_fields = ("=id", "workspace__slug")
+    show_full_result_count = False
+    actions = None
+
+    def get_fields(self, request: HttpRequest, obj: ModelConfig | None = None) -> Any:
+        if obj is not None and obj.workspace_id is not None:
+            return self.list_display
+        return ("kind", "name", "base_url", "new_key", "configuration", "is_default", "enabled")
+
+    def get_readonly_fields(self, request: HttpRequest, obj: ModelConfig | None = None) -> Any:
+        if obj is not None and obj.workspace_id is not None:
+            return self.list_display
+        return () if obj is None else ("kind",)
+
+    def has_change_permission(self, request: HttpRequest, obj: ModelConfig | None = None) -> bool:
+        mine = obj is None or obj.workspace_id is None
+        return mine and super().has_change_permission(request, obj)
+
+    def has_delete_permission(self, request: HttpRequest, obj: ModelConfig | None = None) -> bool:
+        return False  # knowledge bases hold its vectors and turns its name: switch it off instead
+
+    def save_model(self, request: HttpRequest, obj: ModelConfig, form: Any, change: bool) -> None:
+        values = {name: form.cleaned_data[name] for name in services.CHANGEABLE}
+        key, actor = form.cleaned_data["new_key"], request.user
+        if not isinstance(actor, User):
+            raise KnowSphereError
+        if change:
+            stored = ModelConfig.objects.get(pk=obj.pk)
+            services.change_model(model=stored, actor=actor, api_key=key, **values)
+            return
+        enabled = values.pop("enabled")
+        made = services.add_model(workspace=None, kind=obj.kind, actor=actor, api_key=key, **values)
+        if not enabled:
+            services.change_model(model=made, actor=actor, enabled=False)
+        obj.pk = made.pk
