@@ -15,6 +15,7 @@ from apps.common.database import close_pool
 from apps.common.lifespan import Lifespan
 from apps.conversations.engine import ENGINE
 from apps.conversations.routing import sockets
+from apps.models.connections import Connections
 
 
 class Pool:
@@ -28,4 +29,6 @@ class Pool:
         await close_pool()
 
 
-application = Lifespan(ProtocolTypeRouter({"http": http, "websocket": sockets}), services=[Pool(), ENGINE])
+application = Lifespan(
+    ProtocolTypeRouter({"http": http, "websocket": sockets}), services=[Pool(), Connections(), ENGINE]
+)

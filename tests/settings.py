@@ -6,3 +6,7 @@ from pathlib import Path
 os.environ.setdefault("KNOWSPHERE_HOME", str(Path(__file__).resolve().parent.parent / "var" / "test"))
 
 from knowsphere.settings import *  # noqa: F403
+
+# Tests that want a model say so (scripted_model); one that the environment names is never called by accident.
+CHAT_MODEL = FAST_MODEL = EMBEDDING_MODEL = OPENAI_API_KEY = EMBEDDING_API_KEY = ""
+EMBEDDER_THREADS = 1
