@@ -11,6 +11,7 @@ http = get_asgi_application()
 
 from channels.routing import ProtocolTypeRouter
 
+from apps.agents import runner
 from apps.common.database import close_pool
 from apps.common.lifespan import Lifespan
 from apps.conversations.engine import ENGINE
@@ -30,5 +31,5 @@ class Pool:
 
 
 application = Lifespan(
-    ProtocolTypeRouter({"http": http, "websocket": sockets}), services=[Pool(), Connections(), ENGINE]
+    ProtocolTypeRouter({"http": http, "websocket": sockets}), services=[Pool(), Connections(), runner, ENGINE]
 )

@@ -11,6 +11,7 @@ from apps.agents.errors import EmptyAnswer
 from apps.agents.prefix import fingerprint, request_bytes, shared_length
 from apps.agents.prompts import identity
 from apps.agents.state import TurnState
+from apps.common.text import storable
 from apps.models.chat import ChatRequest, Wire
 
 
@@ -80,11 +81,11 @@ async def answer(context: TurnContext, request: ChatRequest, *, final: bool = Fa
             async for delta in deltas:
                 if delta.reasoning:
                     context.emit("reasoning.delta", {"text": delta.reasoning})
-                if delta.text:
-                    said.append(delta.text)
-                    between = _pass_on(context, markers.feed(delta.text), between)
+                if text := storable(delta.text):
+                    said.append(text)
+                    between = _pass_on(context, markers.feed(text), between)
                 if delta.tool_calls and not final:
-                    calls = delta.tool_calls
+                    calls = [_storable_call(call) for call in delta.tool_calls]
                 if delta.usage:
                     record.usage += delta.usage
                 record.cut = delta.finish_reason == "length"
@@ -96,6 +97,13 @@ async def answer(context: TurnContext, request: ChatRequest, *, final: bool = Fa
     if not content.strip() and not calls and not record.stopped and not (final and request.tools):
         raise EmptyAnswer
     return Reply(content, calls)
+
+
+def _storable_call(call: Wire) -> Wire:
+    function = call["function"]
+    name, arguments = storable(str(function["name"])), function.get("arguments")
+    text = storable(arguments) if isinstance(arguments, str) else arguments
+    return {**call, "function": {**function, "name": name, "arguments": text}}
 
 
 def _pass_on(context: TurnContext, text: str, between: str) -> str:

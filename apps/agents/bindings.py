@@ -26,6 +26,7 @@ from apps.agents.tools import catalog
 from apps.agents.turn import EventSink, TurnRequest
 from apps.common.database import in_db
 from apps.common.errors import NotFound, ServiceUnavailable
+from apps.common.text import storable
 from apps.knowledge.models import KnowledgeBase
 from apps.knowledge.retrieval import reading
 from apps.knowledge.retrieval.passages import Passage, SearchResult
@@ -50,6 +51,7 @@ class Bound:
 
     user: User
     workspace: Workspace
+    agent_id: UUID
     agent: AgentProfile
     tools: tuple[str, ...]
     bases: tuple[Base, ...]
@@ -91,6 +93,7 @@ def bind(request: TurnRequest) -> Bound:
     return Bound(
         user=user,
         workspace=workspace,
+        agent_id=agent.pk,
         agent=AgentProfile(agent.name, agent.instructions, settings.get("temperature"), settings.get("max_tokens")),
         tools=tuple(name for name in agent.tools if isinstance(name, str)),
         bases=tuple(base for base in bases.values() if not asked or base.id in asked),
@@ -160,7 +163,7 @@ def context_for(
     return TurnContext(
         turn_id=request.turn_id,
         number=request.number,
-        question=request.question,
+        question=storable(request.question),
         today=timezone.localdate(timezone=_zone(user)).isoformat(),
         agent=bound.agent,
         bases=bound.bases,

@@ -1,0 +1,57 @@
+"""The built-in answerer's parts: sentences, and which of them answer."""
+
+import pytest
+
+from apps.models.builtin.extraction import Text, extract
+from apps.models.builtin.sentences import is_chinese, sentences, terms
+
+
+def test_sentences_of_prose_lists_and_tables():
+    text = (
+        "# A heading\n\nFirst **bold** point. Version 2.1 is out! See [the guide](http://x.test).\n"
+        "- A list item\n1. Another one\n\n| Name | Age |\n|---|---|\n| Ann | 9 |\n| Bea |  |\n\n---\n"
+        "第一句。第二句“引用。”第三句！"
+    )
+    assert list(sentences(text)) == [
+        "First bold point.",
+        "Version 2.1 is out!",
+        "See the guide.",
+        "A list item",
+        "Another one",
+        "Name: Ann; Age: 9",
+        "Name: Bea",
+        "第一句。",
+        "第二句“引用。”",
+        "第三句！",
+    ]
+
+
+def test_terms_of_both_languages():
+    assert terms("How many points did C++ score in 2024?") == {"point", "c++", "score", "2024"}
+    assert terms("年假有多少天？") == {"年假", "天"}
+    assert is_chinese("年假 policy 有多少天？")
+    assert not is_chinese("What does 年假 mean here exactly?")
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("When was the bridge opened?", "The bridge was opened in May 1932."),
+        ("Who designed the bridge?", "John Bradfield designed it with a team of engineers."),
+        ("How long is the bridge?", "The bridge is 1,149 metres long."),
+    ],
+)
+async def test_the_sentence_that_answers_comes_first(question, answer):
+    text = (
+        "The bridge was opened in May 1932. John Bradfield designed it with a team of engineers. "
+        "The bridge is 1,149 metres long. Painters are always at work on the bridge."
+    )
+    found = await extract(question, [Text(3, text, "Harbour Bridge")])
+    assert found.answers
+    assert found.sentences[0].text == answer
+    assert found.sentences[0].n == 3
+
+
+async def test_nothing_to_read_answers_nothing():
+    assert not (await extract("When?", [])).answers
+    assert not (await extract("When?", [Text(1, "# Only a heading\n\n---")])).answers
