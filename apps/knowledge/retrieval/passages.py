@@ -10,7 +10,8 @@ class Passage:
     """A passage that was hit, with the parent text to read and the reasons it was found.
 
     ``ranks`` holds the place in each leg ("vector", "lexical", "trigram"), from 1, absent where the leg did
-    not find it. ``score`` orders one result list and means nothing outside it.
+    not find it. ``score`` orders one result list and means nothing outside it. ``focus`` is the
+    character of ``text`` where what was looked for stands, where that is known.
     """
 
     chunk_id: UUID  # the parent passage
@@ -26,6 +27,7 @@ class Passage:
     score: float
     ranks: dict[str, int] = field(default_factory=dict)
     rerank_score: float | None = None
+    focus: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,9 @@
-"""Reading what is there: passages by id or in order, by pattern, and documents without their text.
+"""Read without searching: passages by id or place, by regular expression, and documents' metadata.
 
-Every statement is scoped by the compiled door (``scope``), so a right that was withdrawn a moment ago
-no longer counts. Passages come back whole, in the shape that a search returns.
+Like search, each function is one statement behind the reader's compiled door, run at call time.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
@@ -14,103 +14,182 @@ from django.utils.translation import gettext_lazy as _
 from psycopg.rows import DictRow
 
 from apps.common.database import pool
-from apps.common.errors import InvalidInput
+from apps.common.errors import KnowSphereError, ServiceUnavailable
 from apps.common.text import storable
-from apps.knowledge.models import Chunk
 from apps.knowledge.retrieval.passages import Passage
 from apps.knowledge.retrieval.scope import readable_documents
 from apps.workspaces.models import User
 
-PATTERN_TIMEOUT_MS = 3_000
+Reader = User | AnonymousUser
 
-# chunk by primary key or (document, generation, level, ordinal); documents by the door
-PASSAGE = """
-SELECT c.id AS chunk_id, c.document_id, c.knowledge_base_id, d.name AS document, c.text, c.heading,
-       c.page, c.page_end, c.start, c."end"
-FROM knowledge_chunk c JOIN ({door}) d ON d.id = c.document_id
-"""
-BY_ID = """
-WHERE c.id IN (SELECT coalesce(k.parent_id, k.id) FROM knowledge_chunk k WHERE k.id = ANY(%(chunk_ids)s))
-"""
-IN_ORDER = """
-WHERE c.document_id = %(document_id)s AND c.level = %(level)s AND c.ordinal >= %(first)s
-ORDER BY c.ordinal LIMIT %(count)s
-"""
-# Reads the selected bases' passages one by one: a pattern has no index. Hence the time limit.
-BY_PATTERN = """
-WHERE c.knowledge_base_id = ANY(%(bases)s) AND c.level = %(level)s AND c.text ~* %(pattern)s
-ORDER BY d.name, c.document_id, c.ordinal LIMIT %(limit)s
-"""
-DOCUMENTS = """
-SELECT d.id AS document_id, d.name, b.name AS knowledge_base, f.status, f.content_type, f.page_count AS pages,
-       f.chunk_count AS passages, f.size_bytes, f.created_at
-FROM ({door}) d JOIN knowledge_document f ON f.id = d.id JOIN knowledge_knowledgebase b ON b.id = d.knowledge_base_id
-WHERE d.knowledge_base_id = ANY(%(bases)s) AND (%(document_ids)s::uuid[] IS NULL OR d.id = ANY(%(document_ids)s))
-ORDER BY f.created_at DESC, d.id LIMIT %(limit)s
-"""
+MOST_PASSAGES, MOST_DOCUMENTS = 50, 100
+LONGEST_PATTERN = 500
+GREP_TIMEOUT_MS, READ_TIMEOUT_MS = 2_000, 5_000
+
+_COLUMNS = """c.id AS chunk_id, c.document_id, c.knowledge_base_id, d.name AS document, c.text, c.heading,
+       c.page, c.page_end, c.start, c."end" """
+_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
+_OPTIONS = re.compile(r"^\(\?[a-zA-Z]+\)")
+_NAMED_GROUP = re.compile(r"\(\?P<\w+>")
+
+
+class PatternRejected(KnowSphereError):
+    """A regular expression that PostgreSQL cannot compile; ``reason`` is its own."""
+
+    code = "pattern_rejected"
+    status = 422
+    user_message = _("This is not a usable regular expression: %(reason)s. Nothing was searched.")
+
+
+class PatternTooSlow(KnowSphereError):
+    """A regular expression took longer than it may."""
+
+    code = "pattern_too_slow"
+    status = 422
+    user_message = _("This regular expression takes too long here. Use a simpler one, or words of the text itself.")
 
 
 async def list_chunks(
-    user: User | AnonymousUser,
+    user: Reader,
     *,
     chunk_ids: Sequence[UUID] = (),
     document_id: UUID | None = None,
     first: int = 0,
     count: int = 10,
 ) -> list[Passage]:
-    """Return passages by id (in the order of the ids), or a run of one document in its order.
+    """Return whole passages: those named, in that order, or a run of one document in reading order.
 
-    The id of a child brings its passage. What may not be read is left out, as if it were not there.
+    What ``user`` may not read, or what is gone, is left out.
+
+    Args:
+        user: the reader.
+        chunk_ids: ids of passages, or of children, which stand for their passage.
+        document_id: the document to read from, if no ids are given.
+        first: its first passage to return, from 0.
+        count: how many, at most MOST_PASSAGES.
+
+    Plan: primary keys of chunks, or the unique index (document, generation, level, ordinal).
     """
+    door = readable_documents(user)
     if document_id is not None:
-        values = {"document_id": document_id, "level": Chunk.PARENT, "first": first, "count": count}
-        return [_passage(row) for row in await _fetch(user, PASSAGE + IN_ORDER, values)]
-    place = {chunk_id: number for number, chunk_id in enumerate(chunk_ids)}
-    rows = await _fetch(user, PASSAGE + BY_ID, {"chunk_ids": list(place)})
-    return sorted(map(_passage, rows), key=lambda passage: place.get(passage.chunk_id, len(place)))
+        wanted = "c.level = 0 AND c.document_id = %(document)s ORDER BY c.ordinal OFFSET %(first)s LIMIT %(count)s"
+    else:
+        wanted = """c.id IN (SELECT coalesce(parent_id, id) FROM knowledge_chunk WHERE id = ANY(%(chunks)s))
+            ORDER BY (SELECT min(array_position(%(chunks)s, k.id)) FROM knowledge_chunk k
+                      WHERE k.id = ANY(%(chunks)s) AND (k.id = c.id OR k.parent_id = c.id)) LIMIT %(count)s"""
+    parameters = {
+        **door.parameters,
+        "document": document_id,
+        "chunks": list(chunk_ids)[:MOST_PASSAGES],
+        "first": max(first, 0),
+        "count": MOST_PASSAGES if document_id is None else min(max(count, 0), MOST_PASSAGES),
+    }
+    sql = f"SELECT {_COLUMNS} FROM knowledge_chunk c JOIN ({door.sql}) d ON d.id = c.document_id WHERE {wanted}"  # noqa: S608
+    return [_passage(row) for row in await _rows(sql, parameters, READ_TIMEOUT_MS)]
 
 
-async def grep_chunks(
-    user: User | AnonymousUser, pattern: str, *, knowledge_bases: Sequence[UUID], limit: int = 10
-) -> list[Passage]:
-    """Return passages in which a regular expression occurs, without regard to case, by document and place.
+async def grep_chunks(user: Reader, pattern: str, *, knowledge_bases: Sequence[UUID], limit: int = 10) -> list[Passage]:
+    """Return the passages of the bases that match a regular expression, document by document.
+
+    Upper and lower case are alike; ``^``, ``$`` and ``.`` mind line ends, as in grep. ``focus`` is
+    where the first match begins. PostgreSQL's engine runs it, under a time limit: it does not
+    backtrack, and a pattern that is too costly all the same ends as an error, not as a hang.
+
+    Args:
+        user: the reader.
+        pattern: the expression, up to LONGEST_PATTERN characters; ``\\b`` and named groups may be used.
+        knowledge_bases: where to look; narrows what ``user`` may read.
+        limit: how many passages, at most MOST_PASSAGES.
 
     Raises:
-        InvalidInput: PostgreSQL cannot read the pattern, or needs longer than 3 s for it.
+        PatternRejected: it is blank, too long, or cannot be compiled.
+        PatternTooSlow: the time ran out.
+
+    Plan: bitmap scan of ``passage_trigrams`` where the pattern has three literal characters in a
+    row, else the bases' passages one by one; linear in their text.
     """
-    values = {"bases": list(knowledge_bases), "level": Chunk.PARENT, "pattern": storable(pattern), "limit": limit}
+    pattern = storable(pattern)
+    if not pattern.strip() or len(pattern) > LONGEST_PATTERN:
+        raise PatternRejected(reason=_("it must have 1 to %(limit)d characters") % {"limit": LONGEST_PATTERN})
+    door = readable_documents(user)
+    parameters = {
+        **door.parameters,
+        "pattern": postgres_pattern(pattern),
+        "bases": list(knowledge_bases),
+        "limit": min(max(limit, 0), MOST_PASSAGES),
+    }
+    sql = f"""
+SELECT {_COLUMNS}, regexp_instr(c.text, %(pattern)s) - 1 AS focus
+FROM knowledge_chunk c JOIN ({door.sql}) d ON d.id = c.document_id
+WHERE c.level = 0 AND c.knowledge_base_id = ANY(%(bases)s) AND c.text ~ (SELECT %(pattern)s)
+ORDER BY d.name, c.document_id, c.ordinal LIMIT %(limit)s"""  # noqa: S608
     try:
-        return [_passage(row) for row in await _fetch(user, PASSAGE + BY_PATTERN, values, PATTERN_TIMEOUT_MS)]
+        rows = await _rows(sql, parameters, GREP_TIMEOUT_MS)
     except psycopg.errors.InvalidRegularExpression as error:
-        raise InvalidInput(field="pattern", reason=_("it is not a regular expression")) from error
-    except psycopg.errors.QueryCanceled as error:
-        raise InvalidInput(field="pattern", reason=_("it takes too long; make it more exact")) from error
+        reason = (error.diag.message_primary or "").removeprefix("invalid regular expression: ")
+        raise PatternRejected(reason=reason) from None
+    except psycopg.errors.QueryCanceled:
+        raise PatternTooSlow from None
+    return [_passage(row) for row in rows]
 
 
 async def document_info(
-    user: User | AnonymousUser,
-    *,
-    knowledge_bases: Sequence[UUID],
-    document_ids: Sequence[UUID] = (),
-    limit: int = 10,
+    user: Reader, *, document_ids: Sequence[UUID] = (), knowledge_bases: Sequence[UUID] | None = None
 ) -> list[dict[str, Any]]:
-    """Describe documents of the bases, the newest first, or those named; never their text."""
-    values = {"bases": list(knowledge_bases), "document_ids": list(document_ids) or None, "limit": limit}
-    rows = await _fetch(user, DOCUMENTS, values)
+    """Return what is known about documents besides their text, by name, at most MOST_DOCUMENTS.
+
+    Args:
+        user: the reader.
+        document_ids: which documents; all readable ones if empty.
+        knowledge_bases: keep those of these bases; None keeps all.
+
+    Plan: primary key of documents, or ``document_newest`` by base.
+    """
+    door = readable_documents(user)
+    parameters = {
+        **door.parameters,
+        "documents": list(document_ids)[:MOST_DOCUMENTS] or None,
+        "bases": None if knowledge_bases is None else list(knowledge_bases),
+        "limit": MOST_DOCUMENTS,
+    }
+    sql = f"""
+SELECT d.id AS document_id, d.name, b.name AS knowledge_base, d.status, d.error_code, d.content_type, d.size_bytes,
+       d.page_count AS pages, d.chunk_count AS passages, d.created_at, d.indexed_at
+FROM knowledge_document d
+JOIN ({door.sql}) readable ON readable.id = d.id
+JOIN knowledge_knowledgebase b ON b.id = d.knowledge_base_id
+WHERE (%(documents)s::uuid[] IS NULL OR d.id = ANY(%(documents)s::uuid[]))
+  AND (%(bases)s::uuid[] IS NULL OR d.knowledge_base_id = ANY(%(bases)s::uuid[]))
+ORDER BY b.name, d.name, d.id LIMIT %(limit)s"""  # noqa: S608
+    rows = await _rows(sql, parameters, READ_TIMEOUT_MS)
     return [
-        {**row, "document_id": str(row["document_id"]), "created_at": f"{row['created_at']:%Y-%m-%d}"} for row in rows
+        row
+        | {"document_id": str(row["document_id"])}
+        | {key: row[key].isoformat() for key in ("created_at", "indexed_at") if row[key]}
+        for row in rows
     ]
 
 
-async def _fetch(
-    user: User | AnonymousUser, sql: str, values: Mapping[str, Any], timeout_ms: int = 10_000
-) -> list[DictRow]:
-    door = readable_documents(user)
-    async with (await pool()).connection() as connection, connection.transaction():
-        await connection.execute("SELECT set_config('statement_timeout', %s, true)", (str(timeout_ms),))
-        cursor = await connection.execute(sql.format(door=door.sql).encode(), {**door.parameters, **values})
-        return await cursor.fetchall()
+def postgres_pattern(pattern: str) -> str:
+    r"""Write a pattern as PostgreSQL's engine wants it: ``\b`` is ``\y`` there, groups have no names.
+
+    What options the pattern begins with is replaced by ours: case-insensitive, minding line ends.
+    """
+    pattern = _NAMED_GROUP.sub("(", _OPTIONS.sub("", pattern))
+    return "(?in)" + _ESCAPE.sub(lambda found: {"b": r"\y", "B": r"\Y"}.get(found[1], found[0]), pattern)
+
+
+async def _rows(sql: str, parameters: Mapping[str, Any], timeout_ms: int) -> list[DictRow]:
+    try:
+        async with (await pool()).connection() as connection, connection.pipeline(), connection.transaction():
+            await connection.execute("SELECT set_config('statement_timeout', %s, true)", [f"{timeout_ms}ms"])
+            cursor = await connection.execute(sql, parameters)
+            return await cursor.fetchall()
+    except psycopg.OperationalError as error:
+        if isinstance(error, psycopg.errors.QueryCanceled) and timeout_ms == GREP_TIMEOUT_MS:
+            raise
+        raise ServiceUnavailable(service=_("The database")) from error
 
 
 def _passage(row: DictRow) -> Passage:
-    return Passage(**row, score=0.0)
+    return Passage(**row, score=1.0)
