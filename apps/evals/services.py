@@ -10,7 +10,6 @@ from typing import Any
 from uuid import UUID
 
 from django.core.files.base import ContentFile
-from django.utils.module_loading import import_string
 
 from apps.common.database import close_pool
 from apps.common.errors import KnowSphereError
@@ -21,14 +20,13 @@ from apps.evals.models import EvalRun
 from apps.knowledge import services as knowledge
 from apps.knowledge.models import Document, KnowledgeBase
 from apps.knowledge.retrieval.search import search
-from apps.models import gateway
+from apps.models import connections, gateway
 from apps.models.chat import ResolvedModel
+from apps.models.decision import decide_intent
 from apps.workspaces.models import User, Workspace
 from apps.workspaces.permissions import require
 
 Progress = Callable[[str, int, int], None]  # stage, done, of how many
-DECIDE = "apps.models.decision.decide_intent"  # what the node query_understand asks
-
 OVERFETCH = 3  # a document may have several passages among the first: fetch more, keep each document's best
 
 
@@ -138,7 +136,7 @@ def _file_name(row: Passage) -> str:
 async def _rankings(
     actor: User, base: UUID, questions: dict[str, str], rows_of: dict[UUID, list[str]], progress: Progress
 ) -> dict[str, list[str] | None]:
-    """Ask each question as everybody does; None where the search failed or a part of it did."""
+    """Ask each question as everybody does; None where the search or one of its two main legs failed."""
     rankings: dict[str, list[str] | None] = {}
     try:
         for done, (key, question) in enumerate(questions.items(), start=1):
@@ -148,9 +146,11 @@ async def _rankings(
                 rankings[key] = None
             else:
                 documents = dict.fromkeys(passage.document_id for passage in result.passages)
-                rankings[key] = None if result.degraded else [row for pk in documents for row in rows_of.get(pk, ())]
+                failed = {"vector", "lexical"} & set(result.degraded)
+                rankings[key] = None if failed else [row for pk in documents for row in rows_of.get(pk, ())]
             progress("search", done, len(questions))
     finally:
+        await connections.close()
         await close_pool()
     return rankings
 
@@ -163,7 +163,6 @@ def _run_intent(folder: Path, workspace: Workspace, progress: Progress) -> tuple
 
 
 async def _intents(model: ResolvedModel, texts: list[str], progress: Progress) -> list[str | None]:
-    decide_intent = import_string(DECIDE)
     labels: list[str | None] = []
     for done, text in enumerate(texts, start=1):
         try:
@@ -171,4 +170,5 @@ async def _intents(model: ResolvedModel, texts: list[str], progress: Progress) -
         except KnowSphereError:
             labels.append(None)
         progress("intent", done, len(texts))
+    await connections.close()
     return labels

@@ -12,6 +12,7 @@ from psycopg import AsyncCursor
 from apps.common.database import close_pool
 from apps.knowledge.index_text import embedding_input, lexical_input, postings
 from apps.knowledge.models import Chunk, ChunkVector, Document, KnowledgeBase, Posting
+from apps.models import connections
 from tests.vendor.server import vector
 
 MODEL = "scripted-embedding"
@@ -30,6 +31,7 @@ async def _pool():
     """Leave no connection behind: the next test's database is another."""
     yield
     await close_pool()
+    await connections.close()
 
 
 @pytest.fixture(autouse=True)
@@ -55,17 +57,33 @@ async def counted():
 
 
 @pytest.fixture
-def broken_table(db):
+def in_thread(db):
+    """Run work that uses the ORM from an async test, and wait for it."""
+
+    def in_thread(work, *args, **kwargs):
+        def whole():
+            try:
+                return work(*args, **kwargs)
+            finally:
+                connection.close()
+
+        with ThreadPoolExecutor(1) as thread:
+            return thread.submit(whole).result()
+
+    return in_thread
+
+
+@pytest.fixture
+def broken_table(in_thread):
     """Make every statement that touches a table fail, for a while."""
 
     @contextmanager
     def broken_table(name):
-        with ThreadPoolExecutor(1) as thread:
-            thread.submit(_sql, f"ALTER TABLE {name} RENAME TO {name}_away").result()
-            try:
-                yield
-            finally:
-                thread.submit(_sql, f"ALTER TABLE {name}_away RENAME TO {name}").result()
+        in_thread(_sql, f"ALTER TABLE {name} RENAME TO {name}_away")
+        try:
+            yield
+        finally:
+            in_thread(_sql, f"ALTER TABLE {name}_away RENAME TO {name}")
 
     return broken_table
 
@@ -73,7 +91,6 @@ def broken_table(db):
 def _sql(statement):
     with connection.cursor() as cursor:
         cursor.execute(statement)
-    connection.close()
 
 
 @pytest.fixture

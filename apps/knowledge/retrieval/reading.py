@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy as _
 from psycopg.rows import DictRow
 
 from apps.common.database import pool
-from apps.common.errors import KnowSphereError, ServiceUnavailable
+from apps.common.errors import InvalidInput, ServiceUnavailable
 from apps.common.text import storable
 from apps.knowledge.retrieval.passages import Passage
 from apps.knowledge.retrieval.scope import readable_documents
@@ -33,19 +33,17 @@ _OPTIONS = re.compile(r"^\(\?[a-zA-Z]+\)")
 _NAMED_GROUP = re.compile(r"\(\?P<\w+>")
 
 
-class PatternRejected(KnowSphereError):
+class PatternRejected(InvalidInput):
     """A regular expression that PostgreSQL cannot compile; ``reason`` is its own."""
 
     code = "pattern_rejected"
-    status = 422
     user_message = _("This is not a usable regular expression: %(reason)s. Nothing was searched.")
 
 
-class PatternTooSlow(KnowSphereError):
+class PatternTooSlow(InvalidInput):
     """A regular expression took longer than it may."""
 
     code = "pattern_too_slow"
-    status = 422
     user_message = _("This regular expression takes too long here. Use a simpler one, or words of the text itself.")
 
 
@@ -110,7 +108,9 @@ async def grep_chunks(user: Reader, pattern: str, *, knowledge_bases: Sequence[U
     """
     pattern = storable(pattern)
     if not pattern.strip() or len(pattern) > LONGEST_PATTERN:
-        raise PatternRejected(reason=_("it must have 1 to %(limit)d characters") % {"limit": LONGEST_PATTERN})
+        raise PatternRejected(
+            field="pattern", reason=_("it must have 1 to %(limit)d characters") % {"limit": LONGEST_PATTERN}
+        )
     door = readable_documents(user)
     parameters = {
         **door.parameters,
@@ -127,46 +127,48 @@ ORDER BY d.name, c.document_id, c.ordinal LIMIT %(limit)s"""  # noqa: S608
         rows = await _rows(sql, parameters, GREP_TIMEOUT_MS)
     except psycopg.errors.InvalidRegularExpression as error:
         reason = (error.diag.message_primary or "").removeprefix("invalid regular expression: ")
-        raise PatternRejected(reason=reason) from None
+        raise PatternRejected(field="pattern", reason=reason) from None
     except psycopg.errors.QueryCanceled:
-        raise PatternTooSlow from None
+        raise PatternTooSlow(field="pattern") from None
     return [_passage(row) for row in rows]
 
 
 async def document_info(
-    user: Reader, *, document_ids: Sequence[UUID] = (), knowledge_bases: Sequence[UUID] | None = None
+    user: Reader,
+    *,
+    document_ids: Sequence[UUID] = (),
+    knowledge_bases: Sequence[UUID] | None = None,
+    limit: int = 10,
 ) -> list[dict[str, Any]]:
-    """Return what is known about documents besides their text, by name, at most MOST_DOCUMENTS.
+    """Return what is known about documents besides their text, the newest first.
 
     Args:
         user: the reader.
         document_ids: which documents; all readable ones if empty.
         knowledge_bases: keep those of these bases; None keeps all.
+        limit: how many, at most MOST_DOCUMENTS.
 
     Plan: primary key of documents, or ``document_newest`` by base.
     """
     door = readable_documents(user)
     parameters = {
         **door.parameters,
-        "documents": list(document_ids)[:MOST_DOCUMENTS] or None,
+        "documents": list(document_ids) or None,
         "bases": None if knowledge_bases is None else list(knowledge_bases),
-        "limit": MOST_DOCUMENTS,
+        "limit": min(max(limit, 0), MOST_DOCUMENTS),
     }
     sql = f"""
 SELECT d.id AS document_id, d.name, b.name AS knowledge_base, d.status, d.error_code, d.content_type, d.size_bytes,
-       d.page_count AS pages, d.chunk_count AS passages, d.created_at, d.indexed_at
+       d.page_count AS pages, d.chunk_count AS passages, d.created_at
 FROM knowledge_document d
 JOIN ({door.sql}) readable ON readable.id = d.id
 JOIN knowledge_knowledgebase b ON b.id = d.knowledge_base_id
 WHERE (%(documents)s::uuid[] IS NULL OR d.id = ANY(%(documents)s::uuid[]))
   AND (%(bases)s::uuid[] IS NULL OR d.knowledge_base_id = ANY(%(bases)s::uuid[]))
-ORDER BY b.name, d.name, d.id LIMIT %(limit)s"""  # noqa: S608
+ORDER BY d.created_at DESC, d.id LIMIT %(limit)s"""  # noqa: S608
     rows = await _rows(sql, parameters, READ_TIMEOUT_MS)
     return [
-        row
-        | {"document_id": str(row["document_id"])}
-        | {key: row[key].isoformat() for key in ("created_at", "indexed_at") if row[key]}
-        for row in rows
+        row | {"document_id": str(row["document_id"]), "created_at": f"{row['created_at']:%Y-%m-%d}"} for row in rows
     ]
 
 

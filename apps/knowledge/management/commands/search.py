@@ -14,6 +14,7 @@ from apps.common.errors import KnowSphereError
 from apps.knowledge.models import KnowledgeBase
 from apps.knowledge.retrieval.passages import SearchResult
 from apps.knowledge.retrieval.search import search
+from apps.models import connections
 from apps.workspaces import command_line
 from apps.workspaces.models import User, Workspace
 
@@ -62,6 +63,7 @@ async def _search(user: User, options: dict[str, Any], bases: list[UUID]) -> Sea
             rerank=not options["no_rerank"],
         )
     finally:
+        await connections.close()
         await close_pool()
 
 
