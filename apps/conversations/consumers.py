@@ -114,7 +114,7 @@ class ConversationConsumer(RefusingConsumer):
     async def _admitted(self) -> bool:
         """Look again: the person may have signed out, left the workspace, or deleted the conversation."""
         try:
-            self.user, self.conversation = await signin.admit(self.caller, self.conversation_id)
+            self.user, self.conversation = await signin.admit(self.caller, self.conversation_id, known=self.user)
         except (errors.SignedOut, NotFound) as error:
             await self.refuse(error)
             return False

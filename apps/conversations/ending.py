@@ -25,17 +25,29 @@ AWAY = (psycopg.OperationalError, psycopg.InterfaceError, OSError)
 
 
 async def end_turn(
-    outcome: TurnOutcome, *, request: TurnRequest, log: TurnLog, sink: TurnSink, writer: EventWriter
+    outcome: TurnOutcome,
+    *,
+    request: TurnRequest,
+    log: TurnLog,
+    sink: TurnSink,
+    writer: EventWriter,
+    process: str,
 ) -> None:
     """Store an outcome and send ``turn.finished``; the stored answer is what was sent as tokens."""
     sink.finish()
     loop = asyncio.get_running_loop()
     began = loop.time()
-    pause = 0.1
+    pause, lost = 0.1, 0
     while True:
         try:
             await _store(outcome, request=request, log=log, sink=sink, writer=writer)
             return
+        except rows.TurnLost:
+            lost += 1
+            if lost > 5 or not await _put_back(request, log, process):
+                logger.warning("turn %s was erased while it ran", request.turn_id)
+                _declare_unstored(outcome, request, log)
+                return
         except AWAY as error:
             waited = loop.time() - began
             if pause == 0.1:
@@ -44,17 +56,13 @@ async def end_turn(
                     log.emit("step", {"name": "store_answer", "status": "started", "elapsed_ms": 0,
                                       "detail": {"waiting_for": "database"}})  # fmt: skip
             if waited > PATIENCE_S and not log.closed:
-                outcome = _not_stored(outcome)
-                log.append("turn.finished", encode(_finished(outcome, request, len(log.frames) + 1)).decode())
-                log.close()
+                outcome = _declare_unstored(outcome, request, log)
             if waited > GIVE_UP_S:
                 logger.error("the answer could not be stored within %d s", GIVE_UP_S)
                 return
         except Exception:
             logger.exception("the answer could not be stored")
-            if not log.closed:
-                outcome = _not_stored(outcome)
-                log.append("turn.finished", encode(_finished(outcome, request, len(log.frames) + 1)).decode())
+            _declare_unstored(outcome, request, log)
             return
         await asyncio.sleep(pause * random.uniform(0.5, 1))  # noqa: S311 (spreads retries)
         pause = min(pause * 2, 1.0)
@@ -96,8 +104,20 @@ def _finished(outcome: TurnOutcome, request: TurnRequest, seq: int) -> dict[str,
     }
 
 
-def _not_stored(outcome: TurnOutcome) -> TurnOutcome:
-    return TurnOutcome(
+async def _put_back(request: TurnRequest, log: TurnLog, process: str) -> bool:
+    """Insert the turn anew and have its events stored again."""
+    try:
+        async with (await pool()).connection(timeout=CONNECT_S) as connection:
+            back = await rows.put_back(connection, request.turn_id, request.conversation_id, request.question, process)
+    except AWAY:
+        return True  # tried again by the caller
+    log.written = 0
+    return back
+
+
+def _declare_unstored(outcome: TurnOutcome, request: TurnRequest, log: TurnLog) -> TurnOutcome:
+    """Tell the sockets that the text is only on their screens; return what is stored, should it still be."""
+    failed = TurnOutcome(
         status="failed",
         text=outcome.text,
         sources=outcome.sources,
@@ -105,3 +125,7 @@ def _not_stored(outcome: TurnOutcome) -> TurnOutcome:
         error=errors.AnswerNotStored().as_dict(),
         model=outcome.model,
     )
+    if not log.closed:
+        log.append("turn.finished", encode(_finished(failed, request, len(log.frames) + 1)).decode())
+        log.close()
+    return failed

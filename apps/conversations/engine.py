@@ -30,7 +30,6 @@ from apps.conversations.ending import end_turn
 from apps.conversations.erasing import erase_deleted
 from apps.conversations.log import TurnLog
 from apps.conversations.news import WISH_S, News
-from apps.conversations.rendering import anchor_of
 from apps.conversations.sink import TurnSink
 from apps.conversations.writer import EventWriter
 
@@ -61,7 +60,6 @@ class Running:
     log: TurnLog
     sink: TurnSink
     stop: asyncio.Event = field(default_factory=asyncio.Event)
-    committed: asyncio.Event = field(default_factory=asyncio.Event)
     task: asyncio.Task[None] | None = None
     work: asyncio.Task[TurnOutcome] | None = None
 
@@ -118,54 +116,39 @@ class Engine:
 
     # Beginning and running
 
-    def begin(self, request: TurnRequest, *, language: str, started: dict[str, Any]) -> Running:
-        """Start a turn whose row is inserted but perhaps not committed: its events wait for ``commit``.
+    def begin(self, request: TurnRequest, *, language: str) -> None:
+        """Start a turn whose row is inserted, and show it in the conversation's open sockets.
 
         The task has a context of its own; the request's would pin a thread and a connection for as
         long as the turn runs.
         """
-        if not self.started:
-            raise errors.ShuttingDown
         log = TurnLog(request.turn_id)
-        sink = TurnSink(log, started=started, anchor=anchor_of(request.turn_id))
-        running = Running(request, language, log, sink)
+        running = Running(request, language, log, TurnSink(log, request))
         self._running[request.turn_id] = running
         self._logs[request.turn_id] = log
+        self.writer.add(log)
         running.task = asyncio.create_task(
             self._run(running), name=f"turn {request.turn_id}", context=contextvars.Context()
         )
-        return running
-
-    def commit(self, running: Running) -> None:
-        """Say that the turn's row is committed: events may be stored, and open sockets may watch."""
-        running.committed.set()
-        self.writer.add(running.log)
-        for join in list(self._sockets.get(running.request.conversation_id, ())):
-            join(running.request.turn_id)
-
-    def abandon(self, running: Running) -> None:
-        """Take a turn back whose row could not be committed."""
-        if running.task:
-            running.task.cancel()
-        if running.work:
-            running.work.cancel()
-        self._forget(running)
-        self._logs.pop(running.request.turn_id, None)
+        for join in list(self._sockets.get(request.conversation_id, ())):
+            join(request.turn_id)
 
     async def _run(self, running: Running) -> None:
         logs.request_id.set(running.request.turn_id.hex)
         translation.activate(running.language)
-        running.log.emit(
-            "turn.queued",
-            {"question": running.request.question, "conversation": str(running.request.conversation_id)},
-        )
         run_turn = self.run_turn or _default_runner()
         running.work = asyncio.create_task(run_turn(running.request, events=running.sink, stop=running.stop))
         await asyncio.wait({running.work})
         outcome = self._outcome(running, running.work)
-        await running.committed.wait()
         try:
-            await end_turn(outcome, request=running.request, log=running.log, sink=running.sink, writer=self.writer)
+            await end_turn(
+                outcome,
+                request=running.request,
+                log=running.log,
+                sink=running.sink,
+                writer=self.writer,
+                process=self.process,
+            )
         finally:
             running.log.close()
             self._forget(running)

@@ -21,6 +21,9 @@ from apps.workspaces import permissions
 from apps.workspaces.models import User, Workspace
 
 TITLE_LENGTH = 16  # characters of the first question
+ASKABLE = rows.Door(
+    lambda user, row: Conversation.objects.visible_to(user).filter(pk=row).values("id", "workspace_id", "agent_id")
+)
 
 
 @transaction.atomic
@@ -40,7 +43,7 @@ async def start_turn(conversation: Conversation, ask: Ask, *, actor: User) -> Tu
     """Ask a question. Returns at once with the running turn; the engine owns the rest.
 
     The same ``client_id`` again returns the turn that it began, whatever the rest of the frame
-    says. The runner starts while the database makes the row durable.
+    says.
 
     Raises:
         TurnRunning: another turn of this conversation is not over.
@@ -49,7 +52,7 @@ async def start_turn(conversation: Conversation, ask: Ask, *, actor: User) -> Tu
     """
     check_ask(ask)
     try:
-        async with (await pool()).connection() as connection:
+        async with rows.connected() as connection:
             await _check_bases(connection, conversation, ask, actor)
             for _attempt in range(3):
                 try:
@@ -69,39 +72,23 @@ async def start_turn(conversation: Conversation, ask: Ask, *, actor: User) -> Tu
 
 
 async def _begin(connection: rows.Connection, conversation: Conversation, ask: Ask, actor: User) -> Turn:
-    """Insert the turn, start its task, commit. The commit's wait for the disk costs the reader nothing."""
+    """Insert the turn and start its task."""
     if not ENGINE.started:
         raise errors.ShuttingDown
     options = AskOptions(tuple(ask.knowledge_bases), ask.web, ask.graph, ask.language)
-    door = Conversation.objects.visible_to(actor).filter(pk=conversation.pk)
     turn_id = uuid4()
-    running = None
-    try:
-        async with connection.transaction():
-            row = await rows.begin(
-                connection, door.values("id", "workspace_id", "agent_id"), turn_id=turn_id, client_id=ask.client_id,
-                question=ask.text, title=ask.text.strip()[:TITLE_LENGTH], options=_stored(options),
-                process=ENGINE.process,
-            )  # fmt: skip
-            if row is None:
-                raise NotFound
-            request = TurnRequest(
-                turn_id=turn_id, conversation_id=row["id"], workspace_id=row["workspace_id"], user_id=actor.pk,
-                agent_id=row["agent_id"], question=ask.text, options=options, number=row["number"],
-                history=history.of_conversation(row["id"], before=row["number"]),
-            )  # fmt: skip
-            started = {
-                "question": ask.text,
-                "conversation": str(row["id"]),
-                "agent": str(row["agent_id"]) if row["agent_id"] else None,
-                "model": None,
-            }
-            running = ENGINE.begin(request, language=translation.get_language() or "en", started=started)
-    except BaseException:
-        if running is not None:
-            ENGINE.abandon(running)
-        raise
-    ENGINE.commit(running)
+    row = await rows.begin(
+        connection, ASKABLE.bound(actor.pk, conversation.pk), turn_id=turn_id, client_id=ask.client_id,
+        question=ask.text, title=ask.text.strip()[:TITLE_LENGTH], options=_stored(options), process=ENGINE.process,
+    )  # fmt: skip
+    if row is None:
+        raise NotFound
+    request = TurnRequest(
+        turn_id=turn_id, conversation_id=row["id"], workspace_id=row["workspace_id"], user_id=actor.pk,
+        agent_id=row["agent_id"], question=ask.text, options=options, number=row["number"],
+        history=history.of_conversation(row["id"], before=row["number"]),
+    )  # fmt: skip
+    ENGINE.begin(request, language=translation.get_language() or "en")
     return Turn(
         id=turn_id, conversation_id=row["id"], number=row["number"], client_id=ask.client_id,
         status=Turn.Status.RUNNING, question=ask.text, options=_stored(options), owner_process=ENGINE.process,

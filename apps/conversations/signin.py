@@ -8,25 +8,28 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
 from importlib import import_module
+from typing import Any
 from urllib.parse import urlsplit
 from uuid import UUID
 
 import psycopg
 from django.conf import settings
 from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
-from django.contrib.sessions.models import Session
 from django.http.request import validate_host
-from django.utils import timezone, translation
+from django.utils import translation
 from django.utils.crypto import constant_time_compare
 from django.utils.http import is_same_domain
+from psycopg.rows import DictRow
 
-from apps.common.database import pool
 from apps.common.errors import NotFound, ServiceUnavailable
 from apps.conversations import errors, rows
 from apps.conversations.models import Conversation
 from apps.workspaces.models import User
 
 Headers = Iterable[tuple[bytes, bytes]]
+
+PERSON = rows.Door(lambda user, row: User.objects.filter(pk=row, is_active=True).values())
+VISIBLE = rows.Door(lambda user, row: Conversation.objects.visible_to(user).filter(pk=row).values())
 
 _sessions = import_module(settings.SESSION_ENGINE).SessionStore()
 
@@ -103,8 +106,10 @@ def _is_ours(origin: str, host: str) -> bool:
     return False
 
 
-async def admit(caller: Caller, conversation_id: UUID) -> tuple[User, Conversation]:
+async def admit(caller: Caller, conversation_id: UUID, *, known: User | None = None) -> tuple[User, Conversation]:
     """Return the person and the conversation that they may see, as rows of this moment.
+
+    ``known``: whom the session belonged to the last time, which saves a round trip.
 
     Raises:
         SignedOut: no living session, or the person may no longer sign in.
@@ -114,33 +119,43 @@ async def admit(caller: Caller, conversation_id: UUID) -> tuple[User, Conversati
     if not caller.session_key:
         raise errors.SignedOut
     try:
-        async with (await pool()).connection() as connection:
-            user = await _user(connection, caller.session_key)
-            door = Conversation.objects.visible_to(user).filter(pk=conversation_id).values()
-            sql, parameters = rows.compiled(door)
-            row = await (await connection.execute(sql, parameters)).fetchone()
+        async with rows.connected() as connection:
+            user_id = known.pk if known else _owner(await _fetch(connection, *_session(caller.session_key)))
+            async with connection.pipeline():
+                cursors = [
+                    await connection.execute(*statement)
+                    for statement in (
+                        _session(caller.session_key),
+                        PERSON.bound(user_id, user_id),
+                        VISIBLE.bound(user_id, conversation_id),
+                    )
+                ]
+                session, person, conversation = [await cursor.fetchone() for cursor in cursors]
     except psycopg.OperationalError as error:
         raise ServiceUnavailable(service="PostgreSQL") from error
-    if row is None:
+    if person is None or _owner(session) != user_id:
+        raise errors.SignedOut
+    user = User(**person)
+    given = _sessions.decode(session["session_data"]).get(HASH_SESSION_KEY, "") if session else ""
+    hashes = (user.get_session_auth_hash(), *user.get_session_auth_fallback_hash())
+    if not any(constant_time_compare(given, known_hash) for known_hash in hashes):
+        raise errors.SignedOut
+    if conversation is None:
         raise NotFound
-    return user, Conversation(**row)
+    return user, Conversation(**conversation)
 
 
-async def _user(connection: rows.Connection, session_key: str) -> User:
-    sessions = Session.objects.filter(session_key=session_key, expire_date__gt=timezone.now())
-    sql, parameters = rows.compiled(sessions.values("session_data"))
-    session = await (await connection.execute(sql, parameters)).fetchone()
+async def _fetch(connection: rows.Connection, sql: str, parameters: tuple[Any, ...]) -> DictRow | None:
+    return await (await connection.execute(sql, parameters)).fetchone()
+
+
+def _session(key: str) -> tuple[str, tuple[Any, ...]]:
+    return "SELECT session_data FROM django_session WHERE session_key = %s AND expire_date > now()", (key,)
+
+
+def _owner(session: DictRow | None) -> UUID:
+    """Return whose session it is. Raises SignedOut where it is nobody's."""
     data = _sessions.decode(session["session_data"]) if session else {}
     if data.get(BACKEND_SESSION_KEY) not in settings.AUTHENTICATION_BACKENDS:
         raise errors.SignedOut
-    users = User.objects.filter(pk=data[SESSION_KEY], is_active=True).values()
-    sql, parameters = rows.compiled(users)
-    row = await (await connection.execute(sql, parameters)).fetchone()
-    if row is None:
-        raise errors.SignedOut
-    user = User(**row)
-    given = data.get(HASH_SESSION_KEY, "")
-    hashes = (user.get_session_auth_hash(), *user.get_session_auth_fallback_hash())
-    if not any(constant_time_compare(given, known) for known in hashes):
-        raise errors.SignedOut
-    return user
+    return UUID(data[SESSION_KEY])

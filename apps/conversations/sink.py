@@ -2,26 +2,29 @@
 
 from typing import Any
 
-from apps.agents.turn import Source
+from apps.agents.turn import Source, TurnRequest
 from apps.common.text import storable
 from apps.conversations import rows
 from apps.conversations.blocks import BlockStream
 from apps.conversations.log import TurnLog
-from apps.conversations.rendering import AnswerRenderer
+from apps.conversations.rendering import AnswerRenderer, anchor_of
 
 
 class TurnSink:
     """The EventSink of one turn. ``text`` is the answer so far, exactly as its tokens were sent."""
 
-    def __init__(self, log: TurnLog, *, started: dict[str, Any], anchor: str) -> None:
+    def __init__(self, log: TurnLog, request: TurnRequest) -> None:
         self._log = log
-        self._started: dict[str, Any] | None = started
+        asked = {"question": request.question, "conversation": str(request.conversation_id)}
+        agent = str(request.agent_id) if request.agent_id else None
+        self._started: dict[str, Any] | None = {**asked, "agent": agent, "model": None}
         self._texts: list[str] = []
         self._blocks = BlockStream()
-        self._renderer = AnswerRenderer({}, anchor=anchor)
+        self._renderer = AnswerRenderer({}, anchor=anchor_of(request.turn_id))
         self._sources: dict[int, Source] = {}
         self._index = 0
         self._end = 0  # of the closed blocks, in UTF-16 units, as browsers count
+        log.emit("turn.queued", asked)
 
     @property
     def text(self) -> str:

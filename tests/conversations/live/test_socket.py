@@ -7,8 +7,9 @@ import time
 from uuid import uuid4
 
 import pytest
-from asgiref.sync import sync_to_async
+from django.db import IntegrityError
 
+from apps.common.database import in_db
 from apps.conversations.engine import ENGINE
 from apps.conversations.frames import EVENTS
 from apps.conversations.models import Citation, Conversation, Message, Turn, TurnEvent
@@ -25,7 +26,7 @@ def tab(server, session, conversation):
 
 
 def in_thread(function):
-    return sync_to_async(function, thread_sensitive=False)()
+    return in_db(function)
 
 
 async def stored_answer(turn):
@@ -183,6 +184,55 @@ async def test_a_crash_keeps_what_was_written(tab):
         end = await one.turn()
     assert (end["status"], end["error"]["code"]) == ("failed", "turn_crashed")
     assert await stored_answer(end["turn"]) == "Half an ans"
+
+
+def erase(rows):
+    """Delete rows that the event writer adds to meanwhile."""
+    for _ in range(20):
+        try:
+            assert rows.delete()[0]
+            return
+        except IntegrityError:
+            continue
+    pytest.fail("could not erase")
+
+
+async def test_a_turn_that_the_database_lost_is_put_back(tab, conversation):
+    """As after a crash of its server before the row was on the disk."""
+    async with tab() as one:
+        await one.ask("say 60 100")
+        await one.until("token")
+        await in_thread(lambda: erase(Turn.objects.filter(conversation=conversation)))
+        end = await one.turn()
+    assert end["status"] == "succeeded"
+    assert one.text == "".join(words(60)) == await stored_answer(end["turn"])
+
+    def stored():
+        turn = Turn.objects.get(pk=end["turn"])
+        return turn.status, turn.question, turn.events.count(), turn.messages.get(role="user").text
+
+    assert await in_thread(stored) == ("succeeded", "say 60 100", end["seq"], "say 60 100")
+
+
+async def test_a_conversation_erased_during_its_turn_ends_it(tab, conversation):
+    async with tab() as one:
+        await one.ask("say 60 100")
+        await one.until("token")
+        await in_thread(lambda: erase(Conversation.objects.filter(pk=conversation.pk)))
+        end = await one.turn()
+    assert (end["status"], end["error"]["code"]) == ("failed", "answer_not_stored")
+
+
+async def test_a_cached_door_is_the_door(people, conversation):
+    """Compiled once and bound to others, it is what the ORM compiles for them."""
+    from apps.conversations import rows, services, signin
+
+    for user in (people.ann, people.bea):
+        visible = Conversation.objects.visible_to(user).filter(pk=conversation.pk)
+        assert signin.VISIBLE.bound(user.pk, conversation.pk) == rows.compiled(visible.values())
+        assert services.ASKABLE.bound(user.pk, conversation.pk) == rows.compiled(
+            visible.values("id", "workspace_id", "agent_id")
+        )
 
 
 async def test_nul_and_half_characters_of_a_model_go_nowhere(tab):

@@ -1,0 +1,165 @@
+"""Turns against the relay: time to the first token, and CPU a token at reading speed.
+
+Four processes: the scripted vendor, this client, and one server at a time. CPU is the server
+process's own, all its threads, from the first question to the last answer.
+"""
+
+import asyncio
+import json
+import os
+import socket as sockets
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from uuid import UUID, uuid4
+
+import psutil
+from websockets.asyncio.client import ClientConnection, connect
+
+from benchmarks.report import Ratio
+
+TURNS = 40  # one after the other, for the first token
+AT_ONCE = 12  # side by side, for CPU
+TOKENS = 300
+PER_SECOND = 20.0
+QUESTION = "Hello"  # a greeting: one call of the model, no search
+
+
+def run() -> list[Ratio]:
+    """Measure relay, engine alone and the whole product, in this order."""
+    session, conversations = prepare()
+    servers = {
+        "relay": "benchmarks.relay:application",
+        "engine": "benchmarks.turn_engine_alone:application",
+        "product": "knowsphere.asgi:application",
+    }
+    first: dict[str, float] = {}
+    cpu: dict[str, float] = {}
+    with vendor(tokens=20, per_second=0) as fast, vendor(tokens=TOKENS, per_second=PER_SECOND) as slow:
+        for name, application in servers.items():
+            with server(application, fast) as (port, _):
+                first[name] = asyncio.run(first_token_ms(port, session, conversations))
+            with server(application, slow) as (port, process):
+                cpu[name] = asyncio.run(cpu_a_token_us(port, process, session, conversations))
+    return [
+        Ratio("first token, engine alone", first["engine"], first["relay"], "ms", 3.0),
+        Ratio("first token, whole product", first["product"], first["relay"], "ms", 3.0),
+        Ratio("CPU a token, engine alone", cpu["engine"], cpu["relay"], "us", 2.0),
+        Ratio("CPU a token, whole product", cpu["product"], cpu["relay"], "us", 2.0),
+    ]
+
+
+def prepare() -> tuple[str, list[UUID]]:
+    """Make a person with a session and conversations; return the session's key and their ids."""
+    from django.conf import settings
+    from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
+
+    from apps.conversations.services import start_conversation
+    from apps.workspaces.models import User
+    from apps.workspaces.services import create_workspace
+
+    user = User.objects.create_user(f"{uuid4().hex}@bench.example")
+    workspace = create_workspace(name="Bench", owner=user)
+    session = import_module(settings.SESSION_ENGINE).SessionStore()
+    session[SESSION_KEY] = str(user.pk)
+    session[BACKEND_SESSION_KEY] = settings.AUTHENTICATION_BACKENDS[1]
+    session[HASH_SESSION_KEY] = user.get_session_auth_hash()
+    session.create()
+    ids = [start_conversation(workspace=workspace, actor=user).pk for _ in range(AT_ONCE)]
+    return session.session_key, ids
+
+
+@contextmanager
+def vendor(*, tokens: int, per_second: float) -> Iterator[str]:
+    """Run the scripted vendor; yield its address."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.vendor", "0", "--tokens", str(tokens), "--per-second", str(per_second)],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        yield process.stdout.readline().strip()
+    finally:
+        process.kill()
+        process.wait()
+
+
+@contextmanager
+def server(application: str, model_url: str) -> Iterator[tuple[int, psutil.Process]]:
+    """Run one server as the product runs its own; yield its port and process."""
+    with sockets.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    process = subprocess.Popen(
+        [
+            sys.executable, "-m", "uvicorn", application, "--port", str(port), "--ws", "websockets-sansio",
+            "--loop", "uvloop", "--http", "httptools", "--ws-per-message-deflate", "false", "--lifespan", "on",
+            "--log-level", "error", "--no-access-log", "--timeout-graceful-shutdown", "2",
+        ],
+        env={**os.environ, "OPENAI_BASE_URL": model_url, "CHAT_MODEL": "bench", "OPENAI_API_KEY": "bench"},
+    )  # fmt: skip
+    try:
+        wait_for(port)
+        yield port, psutil.Process(process.pid)
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def wait_for(port: int) -> None:
+    """Wait until the server listens."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        with sockets.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.05)
+    raise RuntimeError("the server did not start")
+
+
+def tab(port: int, session: str, conversation: UUID) -> connect:
+    """Return a socket that is not open yet."""
+    cookie = {"Cookie": f"ks_session={session}"}
+    return connect(f"ws://127.0.0.1:{port}/ws/conversations/{conversation}/", additional_headers=cookie)
+
+
+async def ask(socket: ClientConnection) -> tuple[float, int]:
+    """Ask; return the milliseconds to the first token and the number of token frames of the whole turn."""
+    began = time.perf_counter()
+    await socket.send(json.dumps({"type": "ask", "text": QUESTION, "client_id": uuid4().hex}))
+    first, tokens = 0.0, 0
+    while True:
+        frame = json.loads(await socket.recv())
+        if frame["type"] == "token":
+            tokens += 1
+            first = first or (time.perf_counter() - began) * 1000
+        elif frame["type"] in {"turn.finished", "error"}:
+            if frame.get("status") != "succeeded":
+                raise RuntimeError(f"the turn failed: {frame}")
+            return first, tokens
+
+
+async def first_token_ms(port: int, session: str, conversations: list[UUID]) -> float:
+    """Return the median over turns that come one after the other."""
+    async with tab(port, session, conversations[0]) as socket:
+        for _ in range(5):
+            await ask(socket)
+        return statistics.median([(await ask(socket))[0] for _ in range(TURNS)])
+
+
+async def cpu_a_token_us(port: int, process: psutil.Process, session: str, conversations: list[UUID]) -> float:
+    """Return the server's CPU for turns side by side, over the tokens that they sent."""
+    tabs = [tab(port, session, conversation) for conversation in conversations]
+    sockets = [await tab for tab in tabs]
+    before = process.cpu_times()
+    results = await asyncio.gather(*(ask(socket) for socket in sockets))
+    after = process.cpu_times()
+    for socket in sockets:
+        await socket.close()
+    spent = after.user + after.system - before.user - before.system
+    return spent * 1e6 / (len(results) * TOKENS)

@@ -1,0 +1,96 @@
+"""The floor of every streaming figure: the least that could stand between a browser and a model.
+
+The same uvicorn, Channels consumer, session sign-in and aiohttp stream as the product, one frame a
+token; no turn, no graph, no rows. ``uvicorn benchmarks.relay:application``.
+"""
+
+import os
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "knowsphere.settings")
+
+import django
+
+django.setup()
+
+import asyncio
+from contextlib import aclosing
+from typing import Any
+
+import aiohttp
+import orjson
+from channels.generic.websocket import AsyncWebsocketConsumer
+from channels.routing import ProtocolTypeRouter, URLRouter
+from django.conf import settings
+from django.urls import path
+
+from apps.common.database import close_pool
+from apps.common.lifespan import Lifespan
+from apps.conversations import signin
+
+
+class Upstream:
+    """One client session for all sockets."""
+
+    client: aiohttp.ClientSession
+
+    async def start(self) -> None:
+        """Open the session."""
+        self.client = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0))
+
+    async def stop(self) -> None:
+        """Close what was opened."""
+        await self.client.close()
+        await close_pool()
+
+    async def stream(self, question: str) -> Any:
+        """Yield the texts of a streamed answer."""
+        body = {
+            "model": settings.CHAT_MODEL,
+            "stream": True,
+            "messages": [{"role": "user", "content": question}],
+        }
+        address = f"{settings.OPENAI_BASE_URL}/chat/completions"
+        headers = {"Content-Type": "application/json"}
+        async with self.client.post(address, data=orjson.dumps(body), headers=headers) as response:
+            rest = b""
+            async for received in response.content.iter_any():
+                *events, rest = (rest + received).split(b"\n\n")
+                for event in events:
+                    if event.startswith(b"data: {"):
+                        choices = orjson.loads(event[6:])["choices"]
+                        if choices and (text := choices[0]["delta"].get("content")):
+                            yield text
+
+
+UPSTREAM = Upstream()
+
+
+class RelayConsumer(AsyncWebsocketConsumer):
+    """Passes a question on and its tokens back."""
+
+    task: asyncio.Task[None] | None = None
+
+    async def connect(self) -> None:
+        await signin.admit(signin.Caller.of(self.scope["headers"]), self.scope["url_route"]["kwargs"]["pk"])
+        await self.accept()
+
+    async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
+        question = orjson.loads(text_data or "{}")["text"]
+        self.task = asyncio.create_task(self._answer(question))
+
+    async def _answer(self, question: str) -> None:
+        seq = 0
+        async with aclosing(UPSTREAM.stream(question)) as texts:
+            async for text in texts:
+                seq += 1
+                frame = orjson.dumps({"type": "token", "seq": seq, "text": text})
+                await self.base_send({"type": "websocket.send", "text": frame.decode()})
+        await self.send('{"type":"turn.finished","status":"succeeded"}')
+
+    async def disconnect(self, code: int) -> None:
+        if self.task:
+            self.task.cancel()
+
+
+sockets = URLRouter([path("ws/conversations/<uuid:pk>/", RelayConsumer.as_asgi())])
+application = Lifespan(ProtocolTypeRouter({"websocket": sockets}), services=[UPSTREAM])
