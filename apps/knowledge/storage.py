@@ -8,18 +8,22 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from struct import Struct
 from tempfile import SpooledTemporaryFile
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 from uuid import UUID
 
-import numpy as np
 from django.db import connection, transaction
 from django.utils import timezone
-from numpy.typing import NDArray
 
 from apps.common.text import storable
 from apps.knowledge.chunkers.drafts import PARENT, ChunkDraft
 from apps.knowledge.index_text import POSTED_LEVELS, lexical_input, postings
 from apps.knowledge.models import Chunk, ChunkVector, Document, KnowledgeBase, Posting
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Vectors = NDArray[np.float32]
 
 HEADER = b"PGCOPY\n\xff\r\n\x00" + bytes(8)
 TRAILER = b"\xff\xff"
@@ -37,7 +41,7 @@ _POSTING_TAIL = Struct("!i16s i16s id")
 def replace_generation(
     document: Document,
     drafts: Sequence[ChunkDraft],
-    vectors: NDArray[np.float32],
+    vectors: "Vectors",
     *,
     model: str,
     markdown_key: str,
@@ -75,7 +79,7 @@ def _commit(
     document: Document,
     drafts: Sequence[ChunkDraft],
     ids: list[bytes],
-    vectors: NDArray[np.float32],
+    vectors: "Vectors",
     terms: IO[bytes],
     *,
     model: str,
@@ -190,9 +194,11 @@ def _chunk_rows(document: Document, generation: int, drafts: Sequence[ChunkDraft
 
 
 def _vector_rows(
-    document: Document, drafts: Sequence[ChunkDraft], ids: list[bytes], vectors: NDArray[np.float32]
+    document: Document, drafts: Sequence[ChunkDraft], ids: list[bytes], vectors: "Vectors"
 ) -> Iterator[bytes]:
     """Yield blocks of rows, laid out by numpy: no Python a number."""
+    import numpy as np  # here, because the web process deletes documents and never writes a vector
+
     dimensions = vectors.shape[1]
     row = np.dtype(
         [("fields", ">i2")]

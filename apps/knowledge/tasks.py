@@ -1,10 +1,38 @@
 """What the worker runs. Each task may run twice or be killed at any point: the services claim their rows."""
 
+import logging
 from uuid import UUID
 
+from django.db import DatabaseError
+
 from apps.knowledge import services
+
+logger = logging.getLogger(__name__)
 
 
 def ingest_document(document_id: str) -> str:
     """Take one document through the steps that are left; return its state for the queue's log."""
     return services.ingest_document(UUID(document_id)) or "gone"
+
+
+def index_document(document_id: str) -> str:
+    """Index a document again, from the Markdown it has."""
+    return services.reindex_now(UUID(document_id)) or "gone"
+
+
+def sweep() -> dict[str, int]:
+    """Return expired work to the queue and erase what is deleted for good. Scheduled every minute."""
+    return services.sweep()
+
+
+def sweep_files() -> int:
+    """Delete files that no row knows. Scheduled once a day."""
+    return services.sweep_files()
+
+
+def sweep_at_start() -> None:
+    """Sweep as a worker starts; a database that is not up yet is the next minute's business."""
+    try:
+        services.sweep()
+    except DatabaseError:
+        logger.warning("no sweep at the start: the database does not answer")

@@ -105,7 +105,11 @@ def parse_xml(data: bytes) -> Any:
     )
     try:
         root = etree.fromstring(data, parser)
-    except (etree.XMLSyntaxError, ValueError) as error:
+    except etree.XMLSyntaxError as error:
+        if error.code == etree.ErrorTypes.ERR_NO_MEMORY:
+            raise MemoryError from error
+        raise ParseFailure("broken_file", reason="XML") from error
+    except ValueError as error:
         raise ParseFailure("broken_file", reason="XML") from error
     if root is None:
         raise ParseFailure("broken_file", reason="XML")

@@ -13,7 +13,6 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 from typing import IO, Any
@@ -22,19 +21,10 @@ from apps.common.text import storable
 from apps.knowledge.errors import FAILURES, BrokenFile, DocumentFailure, ParseMemory, ParseTimeout, failure
 from apps.knowledge.parsers import TEXT_TYPES
 from apps.knowledge.parsers.parsed import Parsed
+from apps.knowledge.sandbox.limits import Limits
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 LOOK_EVERY_S = 0.25
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What reading one file may take."""
-
-    wall_s: float = 120.0
-    cpu_s: int = 100
-    memory_bytes: int = 2 << 30
-    output_bytes: int = 256 << 20
 
 
 class _Channel:
@@ -107,7 +97,17 @@ def read(
         "memory_bytes": limits.memory_bytes,
         "output_bytes": limits.output_bytes,
     }
-    with _channel.lock, _on_disk(file) as source, tempfile.TemporaryFile() as result:
+    with _channel.lock:
+        for _ in range(2):
+            try:
+                return _read_once(file, request, check, limits)
+            except ConnectionError:
+                continue  # the sandbox itself was killed, not by its own limits: once more in a new one
+        raise BrokenFile(reason="it ended the sandbox twice")
+
+
+def _read_once(file: IO[bytes], request: dict[str, Any], check: Callable[[], None], limits: Limits) -> Parsed:
+    with _on_disk(file) as source, tempfile.TemporaryFile() as result:
         try:
             answer = _exchange(request, [source, result.fileno()], check)
         except BaseException:
@@ -131,7 +131,7 @@ def _exchange(request: dict[str, Any], descriptors: list[int], check: Callable[[
             check()
             continue
         if not part:
-            raise BrokenFile(reason="the sandbox ended")
+            raise ConnectionResetError("the sandbox ended")
         answer += part
     found: dict[str, int] = json.loads(answer)
     return found

@@ -5,11 +5,13 @@ from apps.knowledge.services.documents import (
     add_document,
     cancel_document,
     delete_document,
+    reindex_document,
     reparse_document,
     restore_document,
     retry_document,
 )
-from apps.knowledge.services.ingestion import ingest_document
+from apps.knowledge.services.ingestion import index_document, ingest_document, parse_document, reindex_now
+from apps.knowledge.services.sweeping import sweep, sweep_files
 
 __all__ = [
     "add_document",
@@ -18,9 +20,15 @@ __all__ = [
     "delete_document",
     "delete_knowledge_base",
     "grant",
+    "index_document",
     "ingest_document",
+    "parse_document",
+    "reindex_document",
+    "reindex_now",
     "reparse_document",
     "restore_document",
     "retry_document",
     "revoke",
+    "sweep",
+    "sweep_files",
 ]

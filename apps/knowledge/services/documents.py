@@ -23,6 +23,7 @@ logger = logging.getLogger(__name__)
 
 UNDO = timedelta(seconds=10)
 INGEST = "apps.knowledge.tasks.ingest_document"
+INDEX = "apps.knowledge.tasks.index_document"
 Status = Document.Status
 
 
@@ -100,6 +101,18 @@ def _restart(
     if not moved:
         raise BusyDocument(state=document.get_status_display())
     enqueue(document)
+
+
+def reindex_document(*, document: Document, actor: User) -> None:
+    """Queue an indexed document to be cut and embedded again, from the Markdown it has.
+
+    Raises:
+        BusyDocument: it is not in a state that indexing may start from.
+    """
+    document.refresh_from_db()
+    if document.status not in Document.INDEX_FROM or document.deleted_at:
+        raise BusyDocument(state=document.get_status_display())
+    async_task(INDEX, str(document.pk), group=str(document.knowledge_base_id))
 
 
 def cancel_document(*, document: Document, actor: User) -> None:

@@ -23,7 +23,6 @@ from apps.models.chat import ResolvedModel
 Vectors = NDArray[np.float32]
 Embed = Callable[[Work, Sequence[ChunkDraft], ResolvedModel], Vectors]
 BATCH = 32  # chunks between two reports of progress; the gateway cuts further where a vendor wants less
-MODEL_LIMITS = ("parent_tokens", "child_tokens")
 
 
 def index(work: Work, markdown: str, parsed: dict[str, Any], *, embed: Embed) -> None:

@@ -7,6 +7,7 @@ import logging
 import uuid
 from collections.abc import Collection
 from datetime import timedelta
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from django.core.files.base import ContentFile, File
@@ -17,9 +18,11 @@ from apps.knowledge.errors import BusyDocument, EmptyFile, OriginalMissing
 from apps.knowledge.models import Document
 from apps.knowledge.sandbox import reader
 from apps.knowledge.services.documents import enqueue, storing
-from apps.knowledge.services.indexing import Embed, embed, index
 from apps.knowledge.services.sweeping import recover_expired
 from apps.knowledge.services.work import LEASE, LeaseLost, Work, carry_out
+
+if TYPE_CHECKING:
+    from apps.knowledge.services.indexing import Embed
 
 logger = logging.getLogger(__name__)
 
@@ -46,6 +49,18 @@ def ingest_document(document_id: UUID) -> str:
     return document.status
 
 
+def reindex_now(document_id: UUID) -> str:
+    """Index a document again if its state allows it; return its status, "" if it is gone."""
+    document = Document.objects.filter(pk=document_id, deleted_at__isnull=True).first()
+    if document is None:
+        return ""
+    try:
+        index_document(document=document)
+    except BusyDocument:
+        document.refresh_from_db()
+    return document.status
+
+
 def parse_document(
     *,
     document: Document,
@@ -66,7 +81,7 @@ def index_document(
     document: Document,
     among: Collection[Document.Status] = Document.INDEX_FROM,
     lease: timedelta = LEASE,
-    embed: Embed = embed,
+    embed: "Embed | None" = None,
 ) -> None:
     """Cut, embed and store the Markdown as the next generation; ends ``indexed`` or ``error_indexing``.
 
@@ -108,7 +123,9 @@ def _parse(work: Work) -> None:
         default_storage.delete(abandoned)
 
 
-def _index(work: Work, embed: Embed) -> None:
+def _index(work: Work, embed: "Embed | None") -> None:
+    from apps.knowledge.services import indexing  # numpy and the models are for the worker
+
     document = work.document
     parsed = document.parsed or {
         "key": document.markdown_key,
@@ -125,6 +142,6 @@ def _index(work: Work, embed: Embed) -> None:
                 enqueue(document)
         return
     replaced = document.markdown_key
-    index(work, markdown, parsed, embed=embed)
+    indexing.index(work, markdown, parsed, embed=embed or indexing.embed)
     if replaced and replaced != parsed["key"]:
         default_storage.delete(replaced)
