@@ -5,6 +5,8 @@ from typing import Any, ClassVar
 from django import forms
 from django.utils.translation import gettext_lazy as _
 
+from apps.common.text import display_name
+from apps.knowledge.errors import NameTaken
 from apps.knowledge.models import KnowledgeBase
 from apps.workspaces.models import Membership, User, Workspace
 
@@ -19,6 +21,14 @@ class KnowledgeBaseForm(forms.ModelForm[KnowledgeBase]):
             "description": _("What is in it. Shown to people when they choose where to search."),
             "restricted": _("Otherwise everybody in this workspace can read it."),
         }
+
+    def clean_name(self) -> str:
+        """Refuse a name that another base of the workspace has."""
+        name = display_name(self.cleaned_data["name"], limit=100)
+        same = KnowledgeBase.objects.filter(workspace=self.instance.workspace, name=name, deleted_at__isnull=True)
+        if same.exclude(pk=self.instance.pk).exists():
+            raise forms.ValidationError(NameTaken(name=name).message)
+        return name
 
 
 class ShareForm(forms.Form):

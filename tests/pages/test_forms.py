@@ -1,0 +1,191 @@
+"""What pages do with what people send: forms come back with their errors, acts lead on, Undo undoes."""
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.urls import reverse
+
+from apps.knowledge.models import Document, KnowledgeBase
+from apps.workspaces.models import User, Workspace
+
+
+@pytest.fixture
+def post(client, acme, ann):
+    client.force_login(ann)
+
+    def post(route, data=None, *, headers=None, **arguments):
+        url = reverse(route, kwargs={"slug": acme.slug, **arguments})
+        return client.post(url, data or {}, headers=headers)
+
+    return post
+
+
+@pytest.fixture
+def upload(post, handbook):
+    def upload(name="notes.md", content=b"# Notes\n\nThe vault opens at nine.", **headers):
+        return post(
+            "knowledge:upload-documents", {"file": SimpleUploadedFile(name, content)}, base_id=handbook.pk,
+            headers=headers,
+        )  # fmt: skip
+
+    return upload
+
+
+def test_a_base_is_created_and_opened(post, acme):
+    response = post("knowledge:create-knowledge-base", {"name": "Plans", "restricted": "on"})
+    base = KnowledgeBase.objects.get(name="Plans")
+    assert base.restricted
+    assert response.url.endswith(f"/knowledge-bases/{base.pk}/")
+
+
+def test_a_taken_name_comes_back_with_the_form(post, handbook):
+    response = post("knowledge:create-knowledge-base", {"name": handbook.name, "description": "Kept"})
+    assert response.status_code == 422
+    page = response.content.decode()
+    assert "Kept" in page
+    assert 'aria-invalid="true"' in page
+
+
+def test_a_file_of_a_page_with_script_answers_with_its_row(upload):
+    response = upload(accept="application/json")
+    assert response.status_code == 201
+    assert "notes.md" in response.json()["row"]
+
+
+def test_a_file_of_a_page_without_script_leads_back(upload, client):
+    assert client.get(upload().url).content.decode().count("notes.md") > 0
+
+
+def test_a_file_that_cannot_be_read_is_refused_in_words(upload):
+    response = upload("empty.md", b"", accept="application/json")
+    assert response.status_code == 422
+    assert response.json()["code"] == "empty_file"
+    assert not Document.objects.exists()
+
+
+def test_deleting_a_document_can_be_undone(upload, post, client, handbook):
+    upload()
+    document = Document.objects.get()
+    page = client.get(post("knowledge:delete-document", document_id=document.pk).url).content.decode()
+    assert "notes.md” was deleted" in page
+    assert page.count("notes.md") == 1
+    post("knowledge:restore-document", document_id=document.pk)
+    assert Document.objects.visible_to(User.objects.get(email="ann@example.com")).count() == 1
+
+
+def test_the_row_of_a_page_with_script_asks_for_undo(upload, post):
+    upload()
+    document = Document.objects.get()
+    response = post("knowledge:delete-document", document_id=document.pk, headers={"HX-Request": "true"})
+    assert reverse("knowledge:restore-document", args=["acme", document.pk]) in response["HX-Trigger"]
+
+
+def test_sharing_needs_a_member_of_the_workspace(post, handbook, bea, mal):
+    form = {"email": mal.email, "level": "read"}
+    response = post("knowledge:share-knowledge-base", form, base_id=handbook.pk)
+    assert response.status_code == 422
+    assert "Nobody in this workspace" in response.content.decode()
+    post("knowledge:share-knowledge-base", {"email": bea.email.upper(), "level": "manage"}, base_id=handbook.pk)
+    assert KnowledgeBase.objects.editable_by(bea).filter(pk=handbook.pk).exists()
+
+
+def test_the_original_is_a_download_and_never_a_page(upload, client):
+    upload("报告 “终稿”.html", b"<html><body><script>alert(1)</script><p>Hello there.</p></body></html>")
+    document = Document.objects.get()
+    response = client.get(reverse("knowledge:download-original", args=["acme", document.pk]))
+    assert b"".join(response).startswith(b"<html>")
+    assert response["Content-Disposition"].startswith("attachment; filename*=utf-8''%E6%8A%A5")
+    assert response["X-Content-Type-Options"] == "nosniff"
+    assert response["Content-Type"] == "application/octet-stream"
+    assert response["Content-Security-Policy"].startswith("sandbox")
+
+
+def test_rows_that_move_are_asked_for_and_those_that_are_gone_taken_out(upload, client, handbook):
+    upload()
+    document = Document.objects.get()
+    gone = "00000000-0000-4000-8000-000000000000"
+    url = reverse("knowledge:show-progress", args=["acme", handbook.pk])
+    page = client.get(url, {"row": [str(document.pk), gone, "nonsense"]}).content.decode()
+    assert f'id="document-{document.pk}" hx-swap-oob="true"' in page
+    assert f'<tr id="document-{gone}" hx-swap-oob="delete">' in page
+    assert "load delay:1s" in page
+    Document.objects.update(status="indexed")
+    assert "load delay:1s" not in client.get(url).content.decode()
+
+
+@pytest.mark.parametrize("name", ['<img src=x onerror="alert(1)">.md', "a\u202egnp.md", "'\"><script>.md"])
+def test_names_are_shown_as_text(upload, client, handbook, name):
+    upload(name)
+    page = client.get(reverse("knowledge:show-knowledge-base", args=["acme", handbook.pk])).content.decode()
+    assert "<img src=x" not in page
+    assert "<script>.md" not in page
+    assert "\u202e" not in page
+
+
+def test_an_empty_question_comes_back(post):
+    assert post("conversations:start-conversation", {"text": "  "}).status_code == 422
+
+
+def test_home_leads_to_the_workspace_visited_last(client, ann, acme):
+    from apps.workspaces.services import create_workspace
+
+    create_workspace(name="Other", owner=ann)
+    client.force_login(ann)
+    assert client.get("/").url == "/acme/"
+    client.get("/other/")
+    assert client.get("/").url == "/other/"
+
+
+def test_somebody_without_a_workspace_can_make_one(client, db):
+    client.force_login(User.objects.create_user("new@example.com"))
+    assert "You are in no workspace yet" in client.get("/").content.decode()
+    assert client.post("/new/", {"name": "Fresh"}).url == "/fresh/"
+
+
+class TestAccounts:
+    """Sign-up and sign-in, as far as they are ours."""
+
+    FORM = {"email": "new@example.com", "password1": "correct horse battery"}
+
+    def test_signing_up_gives_a_workspace_of_ones_own(self, client, db):
+        assert client.post("/accounts/signup/", self.FORM).status_code == 302
+        assert Workspace.objects.visible_to(User.objects.get()).count() == 1
+
+    @pytest.mark.parametrize("signup", ["closed", "invited"])
+    def test_closed_is_closed(self, client, db, settings, signup):
+        settings.SIGNUP = signup
+        assert "Sign-up is closed" in client.get("/accounts/signup/").content.decode()
+        client.post("/accounts/signup/", self.FORM)
+        assert not User.objects.exists()
+        assert "/accounts/signup/" not in client.get("/accounts/login/").content.decode()
+
+    def test_guessing_is_locked_out_in_words(self, client, ann, settings):
+        settings.AXES_FAILURE_LIMIT = 3
+        form = {"login": ann.email, "password": "wrong wrong wrong"}
+        pages = [client.post("/accounts/login/", form) for _ in range(3)]
+        assert pages[-1].status_code == 429
+        assert "Too many tries" in pages[-1].content.decode()
+
+    def test_a_reset_link_works_once(self, client, ann, mailoutbox):
+        client.post("/accounts/password/reset/", {"email": ann.email})
+        link = next(word for word in mailoutbox[0].body.split() if word.startswith("http"))
+        form = client.get(link, follow=True)
+        password = "another horse battery"
+        client.post(form.request["PATH_INFO"], {"password1": password, "password2": password})
+        assert "This link does not work" in client.get(link, follow=True).content.decode()
+        ann.refresh_from_db()
+        assert ann.check_password(password)
+
+    def test_an_unknown_address_gets_the_same_answer_and_no_mail(self, client, db, mailoutbox):
+        response = client.post("/accounts/password/reset/", {"email": "nobody@example.com"})
+        assert response.url == "/accounts/password/reset/done/"
+        assert not mailoutbox
+
+
+@pytest.mark.parametrize("path", ["/accounts/login/", "/accounts/signup/", "/accounts/password/reset/", "/nothing/x/"])
+def test_pages_for_everybody_have_a_strict_policy_and_no_inline_code(client, db, path):
+    response = client.get(path)
+    page = response.content.decode()
+    assert "'unsafe-inline'" not in response["Content-Security-Policy"]
+    assert " style=" not in page
+    assert " onclick=" not in page
+    assert "<style" not in page
