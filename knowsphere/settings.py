@@ -97,8 +97,9 @@ TEMPLATES = [
 # Database. A pool only in the web process: a worker forks, and a pool does not survive a fork.
 DATABASES = {"default": environ.Env.db_url_config(environment.database("DATABASE_URL") or postgres.database_url())}
 DATABASES["default"].update(CONN_MAX_AGE=0, CONN_HEALTH_CHECKS=False)
-DATABASES["default"].setdefault("OPTIONS", {})
-if environment.choice("KNOWSPHERE_PROCESS", ("command", "web", "worker"), "command") == "web":
+PROCESS = environment.choice("KNOWSPHERE_PROCESS", ("command", "web", "worker"), "command")
+DATABASES["default"].setdefault("OPTIONS", {}).setdefault("application_name", f"knowsphere-{PROCESS}")  # for readyz
+if PROCESS == "web":
     DATABASES["default"]["OPTIONS"]["pool"] = {"min_size": 2, "max_size": 16, "timeout": 10}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 

@@ -9,4 +9,7 @@ class ModelsConfig(AppConfig):
     name = "apps.models"
 
     def ready(self) -> None:
+        from apps.common.health import PROBES
         from apps.models import checks  # noqa: F401
+
+        PROBES.register("models", "apps.models.health.probe_models")

@@ -5,10 +5,7 @@ workspace's default has become, because vectors of two models cannot be compared
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from apps.knowledge import storage
 from apps.knowledge.chunkers import CHUNKERS, validated_settings
@@ -20,8 +17,13 @@ from apps.knowledge.services.work import LeaseLost, Work
 from apps.models import gateway
 from apps.models.chat import ResolvedModel
 
-Vectors = NDArray[np.float32]
-Embed = Callable[[Work, Sequence[ChunkDraft], ResolvedModel], Vectors]
+if TYPE_CHECKING:  # numpy comes with the first document: the web process takes files in and starts without
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Vectors = NDArray[np.float32]
+
+Embed = Callable[[Work, Sequence[ChunkDraft], ResolvedModel], "Vectors"]
 BATCH = 32  # chunks between two reports of progress; the gateway cuts further where a vendor wants less
 
 
@@ -32,6 +34,8 @@ def index(work: Work, markdown: str, parsed: dict[str, Any], *, embed: Embed) ->
         EmptyFile: the text has nothing in it that could be found.
         EmbeddingFailed, EmbeddingChanged, ModelError: there are no vectors; the old generation stands.
     """
+    import numpy as np
+
     document = work.document
     work.report("cutting")
     model = embedder_of(document.knowledge_base)
@@ -91,11 +95,13 @@ def embedder_of(knowledge_base: KnowledgeBase) -> ResolvedModel:
     return model
 
 
-def embed(work: Work, drafts: Sequence[ChunkDraft], model: ResolvedModel) -> Vectors:
+def embed(work: Work, drafts: Sequence[ChunkDraft], model: ResolvedModel) -> "Vectors":
     """Return one row a draft; NaN where the model cannot embed that one.
 
     Texts of like length go together, which is what a model pads least.
     """
+    import numpy as np
+
     document = work.document
     dimensions = document.knowledge_base.dimensions or 0
     vectors = np.full((len(drafts), dimensions), np.nan, dtype=np.float32)

@@ -10,11 +10,9 @@ import re
 from collections.abc import Sequence
 from io import BytesIO
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
 from django.core.files.base import ContentFile
-from numpy.typing import NDArray
 
 from apps.knowledge import services
 from apps.knowledge.chunkers.drafts import ChunkDraft
@@ -30,6 +28,10 @@ from apps.models.chat import ResolvedModel
 from apps.models.models import Kind
 from apps.models.resolution import BUILTIN
 from apps.workspaces.models import User, Workspace
+
+if TYPE_CHECKING:  # the web process knows the guide's name, and starts without numpy
+    import numpy as np
+    from numpy.typing import NDArray
 
 NAME = "KnowSphere guide"
 FOLDER = Path(__file__).resolve().parent.parent / "sample"
@@ -76,10 +78,11 @@ def create_sample_base(*, workspace: Workspace, actor: User) -> KnowledgeBase:
     return base
 
 
-def _ingest(document: Document, shipped: dict[bytes, NDArray[np.float16]]) -> None:
+def _ingest(document: Document, shipped: "dict[bytes, NDArray[np.float16]]") -> None:
     """Take a page through its steps here; a worker that is at it already may have it."""
+    import numpy as np
 
-    def embed(work: Work, drafts: Sequence[ChunkDraft], model: ResolvedModel) -> indexing.Vectors:
+    def embed(work: Work, drafts: Sequence[ChunkDraft], model: ResolvedModel) -> "NDArray[np.float32]":
         found = [shipped.get(key) for key in _keys(document.name, drafts)]
         if any(vector is None for vector in found):
             return indexing.embed(work, drafts, model)
@@ -94,14 +97,18 @@ def _ingest(document: Document, shipped: dict[bytes, NDArray[np.float16]]) -> No
         pass
 
 
-def load() -> dict[bytes, NDArray[np.float16]]:
+def load() -> "dict[bytes, NDArray[np.float16]]":
     """Return the shipped vectors by key."""
+    import numpy as np
+
     with np.load(VECTORS, allow_pickle=False) as file:
         return {bytes(key): vector for key, vector in zip(file["keys"], file["vectors"], strict=True)}
 
 
 def build() -> int:
     """Cut and embed the guide with the built-in model and write its vectors; return how many."""
+    import numpy as np
+
     inputs = wanted()
     vectors = gateway.embed_now(BUILTIN[Kind.EMBEDDING], list(inputs.values()), purpose="passage").astype(np.float16)
     np.savez(VECTORS, keys=np.frombuffer(b"".join(inputs), dtype=np.uint8).reshape(-1, KEY_BYTES), vectors=vectors)
