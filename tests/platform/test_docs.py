@@ -135,7 +135,7 @@ def test_commands_exist(page):
     ):
         assert command in targets, command
     for command in re.findall(r"manage\.py ([a-z_]+)", text):
-        assert command in get_commands() or command in ON_THE_WAY, command
+        assert command in get_commands(), command
 
 
 @pytest.mark.parametrize("page", PAGES, ids=by_name)
