@@ -7,6 +7,8 @@ from urllib.parse import urlsplit
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, register
 
+from apps.models.builtin.weights import bundled
+
 VARIABLES = {
     ("CHAT_MODEL", "FAST_MODEL"): ("OPENAI_BASE_URL", "OPENAI_API_KEY"),
     ("EMBEDDING_MODEL",): ("EMBEDDING_BASE_URL", "EMBEDDING_API_KEY"),
@@ -30,6 +32,19 @@ def check_environment_models(**kwargs: Any) -> list[CheckMessage]:
     if settings.FAST_MODEL and not settings.CHAT_MODEL:
         problems.append(_error("FAST_MODEL", "needs CHAT_MODEL: without it the built-in model answers"))
     return problems
+
+
+@register()
+def check_bundled_weights(**kwargs: Any) -> list[CheckMessage]:
+    """The built-in embedder's weights come with a package; nothing is ever downloaded for them."""
+    try:
+        found = bundled().is_file()
+    except FileNotFoundError:
+        found = False
+    if found:
+        return []
+    hint = "Install requirements.txt into this environment."
+    return [Error("The weights of the built-in embedding model are missing.", hint=hint, id="knowsphere.E011")]
 
 
 def _check_address(name: str, variable: str, address: str, key_variable: str, key: str) -> list[CheckMessage]:

@@ -67,6 +67,45 @@ async def test_refused_logprobs_are_left_out_from_then_on(model, vendor):
     assert ["logprobs" in request.body for request in vendor.requests] == [True, False, False]
 
 
+TOOL = {"type": "function", "function": {"name": "t", "parameters": {"type": "object"}}}
+REFUSED = {
+    "max_tokens": (
+        "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.",
+        "max_completion_tokens",
+        9,
+    ),
+    "tool_choice": ("tool_choice 'required' is incompatible with thinking enabled", "tool_choice", "auto"),
+    "temperature": ("Unsupported value: 'temperature' does not support 0 with this model.", "temperature", None),
+    "response_format": ("response_format type json_schema is unavailable now", "response_format", None),
+}
+
+
+@pytest.mark.parametrize("parameter", REFUSED)
+async def test_a_parameter_that_a_vendor_refuses_is_replaced_once_and_remembered(model, vendor, parameter):
+    words, instead, value = REFUSED[parameter]
+    vendor.script([Reply(status=400, error=words), "one", "two"], to="chat")
+    request = ChatRequest(
+        QUESTION.messages,
+        tools=[TOOL],
+        tool_choice="required",
+        temperature=0.0,
+        max_tokens=9,
+        response_format={"type": "json_object"},
+    )
+    assert (await gateway.chat(model, request)).text == "one"
+    assert (await gateway.chat(model, request)).text == "two"
+    assert [sent.body.get(instead) for sent in vendor.requests[1:]] == [value, value]
+    unchanged = {"tools", "tool_choice", "temperature", "max_tokens", "response_format"} - {parameter}
+    assert all(sent.body[name] == vendor.requests[0].body[name] for sent in vendor.requests for name in unchanged)
+
+
+async def test_a_refusal_for_another_reason_is_not_repeated(model, vendor):
+    vendor.script([Reply(status=400, error="context length exceeded")], to="chat")
+    with pytest.raises(gateway.ModelRefused, match="context length exceeded"):
+        await gateway.chat(model, QUESTION)
+    assert len(vendor.requests) == 1
+
+
 @pytest.mark.parametrize(
     ("reply", "error", "tries"),
     [
