@@ -113,7 +113,7 @@ async def _search(user: User | AnonymousUser, query: str, selected: list[UUID], 
     began = perf_counter()
     passages = _fused(legs, candidates)
     stages.append(Stage("fusion", _ms(began), len(passages), min(top_k, len(passages))))
-    reason = "" if passages else "no_match" if "vector" not in legs else "nothing_indexed"
+    reason = "" if passages else "nothing_indexed" if "vector" in legs else "no_match"
     return SearchResult(tuple(passages[:top_k]), tuple(stages), degraded, reason)
 
 
@@ -177,8 +177,9 @@ def _fused(legs: Mapping[str, list[DictRow]], candidates: int) -> list[Passage]:
     for name, found in legs.items():
         listed = [row for row in found if row["document_id"] is not None][:candidates]
         scores = {row["chunk_id"]: float(row["score"]) for row in found}
-        floor = min(scores.values()) if len(found) >= DEPTH or name == "vector" else 0.0
-        scored[name] = Scored(scores, [row["chunk_id"] for row in listed], floor if scores else 0.0)
+        complete = name != "vector" and len(found) < DEPTH  # what has none of the words has no score, which is 0
+        floor = 0.0 if complete else min(scores.values(), default=0.0)
+        scored[name] = Scored(scores, [row["chunk_id"] for row in listed], floor)
         rows.update((row["chunk_id"], row) for row in listed)
         for rank, row in enumerate(found, start=1):
             ranks.setdefault(row["chunk_id"], {})[name] = rank
