@@ -21,12 +21,17 @@ DOCX = {
 }
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium():
-    """A running Chromium."""
+    """A running Chromium.
+
+    Playwright keeps an event loop in the test's thread: Django is told to bear with it, and it ends
+    with the module, since tests of coroutines could not run beside it.
+    """
     if not CHROMIUM:
         pytest.skip("Chromium is not installed")
-    with sync_playwright() as playwright:
+    with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
+        patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "1")
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         yield browser
         browser.close()

@@ -7,7 +7,7 @@ from uuid import UUID
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.core.files.uploadedfile import UploadedFile
-from django.http import FileResponse, HttpResponse, HttpResponseBase, JsonResponse
+from django.http import HttpResponse, HttpResponseBase, JsonResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.template.loader import render_to_string
 from django.urls import reverse
@@ -17,7 +17,8 @@ from django.views.decorators.http import require_POST, require_safe
 from django_htmx.http import trigger_client_event
 
 from apps.common.errors import InvalidInput
-from apps.knowledge import services, sheets
+from apps.knowledge import originals, services, sheets
+from apps.knowledge.errors import OriginalMissing
 from apps.knowledge.models import Document, KnowledgeBase
 from apps.knowledge.services.beginning import begin_knowledge_base
 from apps.workspaces.pages import PersonRequest, enter
@@ -82,12 +83,10 @@ def download_original(request: PersonRequest, slug: str, document_id: UUID) -> H
     frame = enter(request, slug)
     documents = Document.objects.visible_to(request.user).filter(workspace=frame["workspace"])
     document = get_object_or_404(documents, pk=document_id)
-    response = FileResponse(document.file.open("rb"), as_attachment=True, filename=document.name)
-    response["Content-Type"] = "application/octet-stream"
-    response["Content-Security-Policy"] = "sandbox; default-src 'none'"
-    response["X-Content-Type-Options"] = "nosniff"
-    response["Cache-Control"] = "private, no-store"
-    return response
+    try:
+        return originals.download(document)
+    except FileNotFoundError as error:
+        raise OriginalMissing from error
 
 
 @require_POST
