@@ -55,6 +55,7 @@ class Bound:
     agent: AgentProfile
     tools: tuple[str, ...]
     bases: tuple[Base, ...]
+    background: tuple[str, ...]  # the asker's own memory that belongs to the question
     model: ResolvedModel
     fast: ResolvedModel
     limits: Mapping[str, Any]
@@ -71,16 +72,10 @@ def bind(request: TurnRequest) -> Bound:
         ModelUnavailable: no model can answer.
     """
     user = User.objects.filter(pk=request.user_id, is_active=True).first()
-    workspace = Workspace.objects.visible_to(user).filter(pk=request.workspace_id).first() if user else None
-    if user is None or workspace is None:
+    if user is None:
         raise NotFound
-    agent = (
-        default_agent(workspace)
-        if request.agent_id is None
-        else Agent.objects.visible_to(user).filter(pk=request.agent_id, workspace=workspace).first()
-    )
-    if agent is None:
-        raise NotFound
+    agent = _agent(request, user)
+    workspace = agent.workspace
     readable = KnowledgeBase.objects.visible_to(user).filter(workspace=workspace).order_by("name", "pk")
     if not agent.all_knowledge_bases:
         readable = readable.filter(pk__in=agent.knowledge_bases.values("pk"))
@@ -97,10 +92,23 @@ def bind(request: TurnRequest) -> Bound:
         agent=AgentProfile(agent.name, agent.instructions, settings.get("temperature"), settings.get("max_tokens")),
         tools=tuple(name for name in agent.tools if isinstance(name, str)),
         bases=tuple(base for base in bases.values() if not asked or base.id in asked),
+        background=tuple(recall(user=user, workspace_id=workspace.pk, question=request.question)),
         model=gateway.resolve("chat", workspace_id=workspace.pk, explicit=agent.model_id),
         fast=gateway.resolve("chat", workspace_id=workspace.pk, fast=True),
         limits=limits if isinstance(limits, dict) else {},
     )
+
+
+def _agent(request: TurnRequest, user: User) -> Agent:
+    agents = Agent.objects.visible_to(user).filter(workspace=request.workspace_id).select_related("workspace")
+    wanted = agents.filter(is_default=True) if request.agent_id is None else agents.filter(pk=request.agent_id)
+    found = wanted.first()
+    if found is not None:
+        return found
+    workspace = Workspace.objects.visible_to(user).filter(pk=request.workspace_id).first()
+    if workspace is None or request.agent_id is not None:
+        raise NotFound
+    return default_agent(workspace)
 
 
 def context_for(
@@ -153,9 +161,6 @@ def context_for(
     async def remember(texts: Sequence[str]) -> None:
         await _reached(in_db(partial(store_items, workspace=bound.workspace, texts=texts, actor=user)))
 
-    async def remembered(question: str) -> list[str]:
-        return await _reached(in_db(partial(recall, user=user, workspace_id=bound.workspace.pk, question=question)))
-
     def token(text: str) -> None:
         record.text.append(text)
         events.token(text)
@@ -184,7 +189,7 @@ def context_for(
         decide=decide,
         size=estimated_tokens,
         remember=remember,
-        recall=remembered,
+        background=bound.background,
         emit=events.emit,
         token=token,
         say=partial(say, language),

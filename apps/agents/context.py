@@ -145,7 +145,7 @@ class TurnContext:
     size: Callable[[Wire], int]
     # memory: the asker's own
     remember: Callable[[Sequence[str]], Awaitable[None]]
-    recall: Callable[[str], Awaitable[list[str]]]
+    background: tuple[str, ...]  # what they said earlier and belongs to the question
     # to the asker
     emit: Callable[[str, dict[str, Any]], None]
     token: Callable[[str], None]

@@ -10,7 +10,7 @@ NOTICES = {
     ),
     "web_off": _("This needs the web, and web access is off for this question. Turn it on and ask again."),
     "remembered": _("I will remember that. You can delete it at any time in your memory settings."),
-    "no_memory": _("Your saved notes could not be read, so this answer does without them."),
+    "no_memory": _("This could not be saved to your memory. Ask again to remember it."),
     "passages_found": _("Passages: %(passages)s, documents: %(documents)s"),
     "documents_described": _("Documents: %(documents)s"),
     "tool_refused": _("Not done: the call was wrong."),

@@ -26,6 +26,18 @@ GLUE = _listed(
     "what which who whom whose when where why how many much",
     "的了在是和与及或有对于中为从到什么哪谁何时地怎样多少吗呢是否几个关",
 )
+# Words by which a question shows that it leans on what was said before.
+LEANING = re.compile(
+    r"\b(?:it|its|they|them|their|theirs|he|him|his|she|her|hers|this|that|these|those|there|one|ones|same|former|latter"
+    r"|above|previous|again|also|else|other|another|more)\b|^\W*(?:and|or|but|so|then|what about|how about|why)\b"
+    r"|[它他她其该此这那另还再又]|上述|前者|后者|刚才|之前|同样|呢|^(?:和|以及|为什么|怎么)",
+    re.IGNORECASE,
+)
+GREETING = re.compile(
+    r"^\W*(?:hi|hello|hey|thanks|thank you|bye|good (?:morning|afternoon|evening)|你好|您好|谢谢|再见)\W*$",
+    re.IGNORECASE,
+)
+SHORT = 5  # words, or pairs of Chinese characters; a shorter question may be elliptical
 KEPT = 0.8
 NEW = 0.15
 
@@ -51,6 +63,14 @@ def accepted(question: str, rewrite: str, *, earlier: str) -> bool:
         return False
     fresh = after - before - GLUE - POINTERS - _words(earlier)
     return len(fresh) <= NEW * len(after)
+
+
+def leaves_out(question: str) -> bool:
+    """Return whether a question may need restoring; others are not worth a model's call."""
+    if GREETING.match(question):
+        return False
+    latin = len(re.findall(r"[A-Za-z0-9]+", question))
+    return bool(LEANING.search(question)) or latin + len(re.findall(r"[\u3400-\u9fff]", question)) / 2 < SHORT
 
 
 QUALIFIER = re.compile(

@@ -6,6 +6,7 @@ quarters of a process's start.
 
 import asyncio
 import logging
+import sys
 from typing import TYPE_CHECKING, Any, Literal
 
 from django.db import DatabaseError
@@ -67,14 +68,36 @@ async def run_turn(request: TurnRequest, *, events: EventSink, stop: asyncio.Eve
     next turn can use, and raises CancelledError; nothing else is raised: failures are outcomes.
     """
     language = request.options.language or language_of(request.question)
+    await _ready()
+    loading = asyncio.create_task(_load(request))  # beside the binding: neither needs the other
     try:
         bound = await in_db(bind, request)
+        saver, values = await loading
     except KnowSphereError as error:
         return _failed(error, language)
     except DatabaseError:
         logger.exception("turn %s could not be bound", request.turn_id)
         return _failed(ServiceUnavailable(service="database"), language)
-    return await _Turn(request, bound, events, stop, language).run()
+    finally:
+        loading.cancel()
+    return await _Turn(request, bound, events, stop, language).run(saver, values)
+
+
+async def _ready() -> None:
+    if "apps.agents.graph" not in sys.modules or (_warming is not None and not _warming.done()):
+        await asyncio.to_thread(warm)  # Python's import lock makes this wait for a warm-up that has begun
+
+
+async def _load(request: TurnRequest) -> "tuple[TurnSaver | None, dict[str, Any] | None]":
+    from apps.agents import checkpoints
+
+    saver = await checkpoints.saver()
+    return saver, await saver.load(_config(request)) if saver else None
+
+
+def _config(request: TurnRequest) -> Any:
+    # What stands in configurable or metadata is written to the checkpoint: the thread's name, no more.
+    return {"configurable": {"thread_id": str(request.conversation_id)}}
 
 
 class _Turn:
@@ -90,17 +113,14 @@ class _Turn:
         self.language = language
         self.record = TurnRecord()
 
-    async def run(self) -> TurnOutcome:
-        from apps.agents import checkpoints, graph
+    async def run(self, saver: "TurnSaver | None", values: dict[str, Any] | None) -> TurnOutcome:
+        from apps.agents import graph
         from apps.agents.state import TurnState
 
         known = {"agent": str(self.bound.agent_id), "model": self.bound.model.reference}
         self.events.emit("turn.started", known)
-        saver = await checkpoints.saver()
-        thread = str(self.request.conversation_id)
-        # What stands in configurable or metadata is written to the checkpoint: the thread's name, no more.
-        config: Any = {"configurable": {"thread_id": thread}}
-        rebuilt = await self._lost_messages(saver, config)
+        config = _config(self.request)
+        rebuilt = await self._lost_messages(values)
         context = context_for(
             self.request, self.bound, events=self.events, stop=self.stop, rebuilt=rebuilt, record=self.record
         )
@@ -121,15 +141,14 @@ class _Turn:
         if error is not None:
             await self._keep_partial(running, config, saver)
         if saver is not None:
-            await saver.keep_latest(thread)
+            await saver.keep_latest(str(self.request.conversation_id))
         return self._outcome(context, error, warned=saver is None or saver.lost)
 
-    async def _lost_messages(self, saver: "TurnSaver | None", config: Any) -> list[Wire] | None:
+    async def _lost_messages(self, values: dict[str, Any] | None) -> list[Wire] | None:
         """Return the earlier messages from rows if the checkpoint does not hold them all, else None."""
         number = self.request.number
         if number == 1:
             return []
-        values = await saver.load(config) if saver else None
         if values is not None and (number == 0 or values.get("turn") == number - 1):
             return None
         try:

@@ -8,7 +8,7 @@ from apps.workspaces.models import User
 
 ABOUT_THE_PERSON = 10  # newest profile and interest items
 FACTS = 5  # that share the most with the question
-CONSIDERED = 200  # newest facts that are compared
+CONSIDERED = 300  # newest items of any kind that are looked at
 CHARACTERS = 2_000  # of all together
 
 
@@ -20,8 +20,9 @@ def recall(*, user: User, workspace_id: UUID, question: str) -> list[str]:
     """
     own = MemoryItem.objects.visible_to(user).filter(workspace_id=workspace_id).order_by("-created_at")
     kinds = MemoryItem.Kind
-    person = list(own.exclude(kind=kinds.FACT).values_list("text", flat=True)[:ABOUT_THE_PERSON])
-    facts = list(own.filter(kind=kinds.FACT).values_list("text", flat=True)[:CONSIDERED])
+    items = list(own.values_list("kind", "text")[:CONSIDERED])
+    person = [text for kind, text in items if kind != kinds.FACT][:ABOUT_THE_PERSON]
+    facts = [text for kind, text in items if kind == kinds.FACT]
     chosen: list[str] = []
     room = CHARACTERS
     for text in [*person, *relevant(facts, question)[:FACTS]]:

@@ -125,7 +125,7 @@ def make_context(sink=None, *, passages=(), replies=(), question="How long is an
         "decide": decide,
         "size": estimated_tokens,
         "remember": nothing,
-        "recall": nothing,
+        "background": (),
         "emit": sink.emit,
         "token": token,
         "say": partial(say, "en"),

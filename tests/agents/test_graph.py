@@ -316,11 +316,8 @@ async def test_only_explicit_statements_are_remembered(question, kept):
     async def remember(texts):
         stored.extend(texts)
 
-    async def recall(question):
-        return ["I work in Berlin"]
-
     context, sink, requests = make_context(
-        question=question, remember=remember, recall=recall, replies=[text("Ten days.")]
+        question=question, remember=remember, background=("I work in Berlin",), replies=[text("Ten days.")]
     )
     await drive(context)
     assert stored == kept

@@ -2,7 +2,7 @@
 
 import pytest
 
-from apps.agents.rewriting import accepted
+from apps.agents.rewriting import accepted, leaves_out
 
 EARLIER = "Q: Who wrote the Atlas report of 2023?\nA: Maria Chen wrote the Atlas report [[c1]].\n"
 FRUEHER = "Q: 阿特拉斯报告是谁写的？\nA: 陈玛丽写了阿特拉斯报告。\n"
@@ -40,3 +40,22 @@ def test_restoring_is_accepted(question, rewrite):
 )
 def test_anything_else_is_refused(question, rewrite):
     assert not accepted(question, rewrite, earlier=EARLIER + FRUEHER)
+
+
+@pytest.mark.parametrize(
+    ("question", "asked"),
+    [
+        ("When did she publish it?", True),
+        ("And in 2024?", True),
+        ("What about the price for enterprise customers in Europe?", True),
+        ("那价格呢？", True),
+        ("这个制度什么时候开始实行的？", True),
+        ("Sick leave?", True),
+        ("How many days of annual leave does every employee have?", False),
+        ("出差住宿每晚最高可以报销多少钱？", False),
+        ("Hello!", False),
+        ("谢谢", False),
+    ],
+)
+def test_only_a_question_that_leaves_something_out_costs_a_call(question, asked):
+    assert leaves_out(question) is asked

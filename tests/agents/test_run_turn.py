@@ -6,6 +6,8 @@ from uuid import uuid4
 
 import psycopg
 import pytest
+from asgiref.sync import sync_to_async
+from django.db import connections as django_connections
 
 from apps.agents import checkpoints, runner
 from apps.agents.models import Agent
@@ -28,6 +30,7 @@ async def pools():
     await runner.stop()
     await database.close_pool()
     await connections.close()
+    await sync_to_async(django_connections.close_all)()  # of the thread behind acreate and its kin
 
 
 class Talk:
@@ -215,8 +218,6 @@ async def test_a_failing_model_is_an_outcome_with_what_was_said(talk, vendor, re
 
 
 async def test_a_foreign_workspace_agent_or_base_is_not_found(talk, mal, vendor):
-    from asgiref.sync import sync_to_async
-
     workspace = await sync_to_async(lambda: mal.workspaces.get())()
     theirs = await sync_to_async(default_agent)(workspace)
     base = await KnowledgeBase.objects.acreate(workspace=workspace, name="Secret")

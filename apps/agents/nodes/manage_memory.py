@@ -19,24 +19,22 @@ STATEMENT = re.compile(
 
 
 async def manage_memory(state: TurnState, runtime: Runtime[TurnContext]) -> dict[str, Any]:
-    """Store explicit "remember: …" statements of the question, then recall the asker's own items.
+    """Store explicit "remember: …" statements of the question; bring in what the asker said before.
 
-    Writes ``remembered`` (what was stored now) and ``asker_background``. Memory that does not answer
-    costs the turn its background, not its answer.
+    Writes ``remembered`` (what was stored now) and ``asker_background``. A memory that cannot be
+    written costs the turn a warning, not its answer.
     """
     context = runtime.context
     statements = [match.strip() for match in STATEMENT.findall(context.question)]
-    try:
-        if statements:
+    if statements:
+        try:
             await context.remember(statements)
-        background = await context.recall(context.question)
-    except (KnowSphereError, OSError) as error:
-        logger.warning("memory did not answer: %s", type(error).__name__)
-        context.emit(
-            "step", {"name": "memory", "status": "failed", "elapsed_ms": 0, "detail": context.say("no_memory")}
-        )
-        return {"remembered": [], "asker_background": []}
-    return {"remembered": statements, "asker_background": background}
+        except KnowSphereError as error:
+            logger.warning("memory could not be written: %s", error.code)
+            detail = context.say("no_memory")
+            context.emit("step", {"name": "memory", "status": "failed", "elapsed_ms": 0, "detail": detail})
+            statements = []
+    return {"remembered": statements, "asker_background": list(context.background)}
 
 
 def only_remember(question: str) -> bool:

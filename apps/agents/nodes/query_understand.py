@@ -8,7 +8,7 @@ from langgraph.runtime import Runtime
 from apps.agents.context import Decision, TurnContext
 from apps.agents.nodes.manage_memory import only_remember
 from apps.agents.prompts import prompt
-from apps.agents.rewriting import accepted
+from apps.agents.rewriting import accepted, leaves_out
 from apps.agents.routing import route
 from apps.agents.state import TurnState
 from apps.common.errors import KnowSphereError
@@ -44,7 +44,7 @@ async def query_understand(state: TurnState, runtime: Runtime[TurnContext]) -> d
 
 async def _restore(state: TurnState, context: TurnContext) -> str:
     pairs = state.get("recent_pairs") or []
-    if not pairs or not context.rewrites:
+    if not pairs or not context.rewrites or not leaves_out(context.question):
         return context.question
     earlier = "\n".join(f"Q: {asked}\nA: {answer[:ANSWER_LIMIT]}" for asked, answer in pairs)
     background = "\n".join(state.get("asker_background") or [])
