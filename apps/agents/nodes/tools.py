@@ -125,6 +125,8 @@ async def _retried(context: TurnContext, tool: Tool, attempt: Callable[[], Await
             passing = not isinstance(error, KnowSphereError) or error.retryable
             if not passing or tried == TRIES:
                 code = error.code if isinstance(error, KnowSphereError) else "connection_lost"
+                if isinstance(error, KnowSphereError) and error.status < 500:
+                    return _refused(context, f"Error: {tool.name} ({code}): {error.message}")
                 text = f"Error: {tool.name} failed ({code}). Say so if the answer depends on it."
                 return ToolResult(text, context.say("tool_failed"), ok=False)
             await asyncio.sleep(WAIT_S * 2 ** (tried - 1) * random.uniform(0.5, 1))  # noqa: S311 (jitter)
