@@ -153,7 +153,18 @@ async def first_token_ms(port: int, session: str, conversations: list[UUID]) -> 
 
 
 async def cpu_a_token_us(port: int, process: psutil.Process, session: str, conversations: list[UUID]) -> float:
-    """Return the server's CPU for turns side by side, over the tokens that they sent."""
+    """Return the server's CPU for turns side by side, over the tokens that they sent.
+
+    One turn begins and is stopped before: what a process does once, such as loading a model, is not
+    a token's cost.
+    """
+    async with tab(port, session, conversations[0]) as warm:
+        await warm.send(json.dumps({"type": "ask", "text": QUESTION, "client_id": uuid4().hex}))
+        frame: dict[str, object] = {}
+        while frame.get("type") != "token":
+            frame = json.loads(await warm.recv())
+        await warm.send(json.dumps({"type": "stop"}))
+        await asyncio.sleep(2)
     tabs = [tab(port, session, conversation) for conversation in conversations]
     sockets = [await tab for tab in tabs]
     before = process.cpu_times()

@@ -75,8 +75,11 @@ class RelayConsumer(AsyncWebsocketConsumer):
         await self.accept()
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
-        question = orjson.loads(text_data or "{}")["text"]
-        self.task = asyncio.create_task(self._answer(question))
+        frame = orjson.loads(text_data or "{}")
+        if self.task:
+            self.task.cancel()
+        if frame["type"] == "ask":
+            self.task = asyncio.create_task(self._answer(frame["text"]))
 
     async def _answer(self, question: str) -> None:
         seq = 0

@@ -4,6 +4,7 @@
 """
 
 import asyncio
+from contextlib import aclosing
 
 from knowsphere.asgi import application as product
 
@@ -17,9 +18,12 @@ from benchmarks.relay import UPSTREAM
 async def run_turn(request: TurnRequest, *, events: EventSink, stop: asyncio.Event) -> TurnOutcome:
     """Answer with the model's own stream."""
     texts: list[str] = []
-    async for text in UPSTREAM.stream(request.question):
-        texts.append(text)
-        events.token(text)
+    async with aclosing(UPSTREAM.stream(request.question)) as stream:
+        async for text in stream:
+            if stop.is_set():
+                return TurnOutcome("stopped", "".join(texts))
+            texts.append(text)
+            events.token(text)
     return TurnOutcome("succeeded", "".join(texts))
 
 

@@ -10,8 +10,8 @@ from uuid import UUID, uuid4
 
 import orjson
 from django.core.management.base import BaseCommand, CommandError
-from django.utils.module_loading import import_string
 
+from apps.agents import runner
 from apps.agents.models import Agent
 from apps.common.database import close_pool
 from apps.common.errors import KnowSphereError
@@ -20,6 +20,7 @@ from apps.conversations.engine import ENGINE
 from apps.conversations.frames import Ask
 from apps.conversations.models import Conversation
 from apps.knowledge.models import KnowledgeBase
+from apps.models.connections import Connections
 from apps.workspaces import command_line
 from apps.workspaces.models import User, Workspace
 
@@ -86,8 +87,8 @@ class Command(BaseCommand):
             return printed.end
         finally:
             await ENGINE.stop()
-            if ENGINE.run_turn is None:
-                await import_string("apps.agents.runner.stop")()
+            await runner.stop()
+            await Connections().stop()
             await close_pool()
 
 
