@@ -8,7 +8,16 @@ const wide = matchMedia("(min-width: 75rem)");
 let marker = null; // what was followed, to give the focus back to
 let article = null; // whose sources are stepped through
 
-document.addEventListener("click", (event) => {
+/** Begin to listen. */
+export function watchMarkers() {
+  document.addEventListener("click", followed);
+  document.addEventListener("keydown", pressed);
+  panel.addEventListener("toggle", (event) => {
+    if (event.newState === "closed") marker?.focus();
+  });
+}
+
+function followed(event) {
   const link = event.target.closest?.(".answer .cite[data-n], [data-source]");
   if (!link || event.metaKey || event.ctrlKey || event.shiftKey) return;
   event.preventDefault();
@@ -18,17 +27,14 @@ document.addEventListener("click", (event) => {
     article = link.closest("article");
   }
   show(Number(link.dataset.n), inPanel ? 0 : occurrence(link), !inPanel);
-});
+}
 
-document.addEventListener("keydown", (event) => {
+function pressed(event) {
   if (event.target.closest?.("input, textarea, select, [contenteditable]")) return;
   if (event.key === "[") panel.querySelector('[data-step="previous"]')?.click();
   else if (event.key === "]") panel.querySelector('[data-step="next"]')?.click();
   else if (event.key === "Escape" && marker && wide.matches) marker.focus();
-});
-panel.addEventListener("toggle", (event) => {
-  if (event.newState === "closed") marker?.focus();
-});
+}
 
 /** Which of the markers with the same number in this answer was followed. */
 function occurrence(link) {

@@ -2,7 +2,7 @@
 
 import { toast } from "./app.js";
 import { question, write } from "./composer.js";
-import "./panel.js";
+import { watchMarkers } from "./panel.js";
 import { ConversationSocket } from "./socket.js";
 import { LiveTurn } from "./turn.js";
 
@@ -205,5 +205,6 @@ setInterval(() => {
   pending?.turn.tick();
 }, 100);
 
+watchMarkers();
 mode();
 thread.scrollTop = thread.scrollHeight;
