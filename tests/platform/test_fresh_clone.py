@@ -5,6 +5,7 @@ this proves. A clone holds what is committed, and that is the point.
 """
 
 import http.cookiejar
+import json
 import os
 import re
 import shutil
@@ -96,12 +97,35 @@ def sign_in(port: int, email: str, password: str) -> str:
     return answer.read().decode()
 
 
+QUESTIONS = [
+    ("How large may a file be?", "200 MB", "Uploading documents.md"),
+    ("文件最大可以有多大？", "200 MB", "上传文档.md"),
+]
+
+
+def ask(folder: Path, question: str) -> tuple[str, list[str]]:
+    """Ask the sample base beside the running server; return the streamed text and the names of its sources."""
+    kept = {name: value for name, value in os.environ.items() if name.removesuffix("_FILE") not in OURS}
+    done = subprocess.run(
+        [".venv/bin/python", "manage.py", "ask", question, "--json"],
+        cwd=folder, env=kept, capture_output=True, text=True, check=True, timeout=120,
+    )  # fmt: skip
+    events = [json.loads(line) for line in done.stdout.splitlines()]
+    text = "".join(event["text"] for event in events if event["type"] == "token")
+    return text, [source["document"] for event in events if event["type"] == "sources" for source in event["sources"]]
+
+
 def test_make_run_on_a_fresh_clone_and_again(clone):
     terminal = Terminal(clone)
     try:
         assert f"KnowSphere is at http://127.0.0.1:{terminal.port} " in terminal.printed
         email, password = re.search(r"Sign in as (\S+) with the password (\S+)", terminal.printed).groups()
         assert "Demo" in sign_in(terminal.port, email, password)
+        for question, fact, document in QUESTIONS:
+            answer, sources = ask(clone, question)
+            assert fact in answer
+            assert "[[c" in answer, "every fact carries its marker"
+            assert document in sources
     finally:
         said = terminal.ctrl_c()
     assert "Traceback" not in said

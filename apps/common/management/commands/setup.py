@@ -1,5 +1,6 @@
 """``manage.py setup``: bring the database up to date, check it, and fill an empty one for a first look."""
 
+import os
 from io import StringIO
 from typing import Any
 
@@ -17,5 +18,8 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         call_command("migrate", interactive=False, verbosity=0)
         call_command("check", databases=["default"], verbosity=0)
+        root = settings.STATIC_ROOT  # only in production; in the image the files are gathered, and read-only
+        if root and os.access(root.parent, os.W_OK):
+            call_command("collectstatic", interactive=False, verbosity=0)
         if settings.ENVIRONMENT == "local":
             call_command("demo", if_empty=True, stdout=StringIO())
