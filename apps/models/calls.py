@@ -14,6 +14,7 @@ from apps.models.errors import (
     error_for,
     first_line,
     outbound_error,
+    refusal,
     retry_after,
     vendor_words,
 )
@@ -51,7 +52,7 @@ async def post(model: ResolvedModel, path: str, body: dict[str, Any]) -> Any:
             response = await connections.client(model).post(path, cast_to=httpx2.Response, body=cleaned(body))
             return response.json()
         except openai.APIStatusError as error:
-            words = _words(error)
+            words = refusal(error.response.content, error.status_code)
             if error.status_code in (400, 404, 422) and quirks.learn(model, body, words):
                 body = quirks.fitted(model, body)
                 continue
@@ -69,16 +70,6 @@ async def post(model: ResolvedModel, path: str, body: dict[str, Any]) -> Any:
             raise ModelUnavailable(model=model.name, reason=reason) from None
         except ValueError:
             raise ModelUnavailable(model=model.name, reason=_("the address does not answer in JSON")) from None
-
-
-def _words(error: Any) -> str:
-    body = error.body
-    if isinstance(body, dict) and "error" not in body:
-        body = {"error": body}  # the package has taken the envelope off
-    if body is None or isinstance(body, str):
-        text = body or error.response.text
-        return f"HTTP {error.status_code}" if "<html" in text.lower() or not text.strip() else text
-    return vendor_words(body)
 
 
 def _top_logprobs(value: Any) -> dict[str, float]:

@@ -3,6 +3,7 @@
 import re
 from typing import Any
 
+import orjson
 from django.utils.translation import gettext_lazy as _
 
 from apps.common.errors import KnowSphereError
@@ -110,6 +111,15 @@ def vendor_words(body: object) -> str:
         case str() | bytes():
             return body if isinstance(body, str) else body.decode(errors="replace")
     return "no reason given"
+
+
+def refusal(raw: bytes, status: int) -> str:
+    """Find the message in the body of a refused call: JSON of any shape, or text; a page says nothing."""
+    try:
+        return vendor_words(orjson.loads(raw))
+    except orjson.JSONDecodeError:
+        text = raw.decode(errors="replace")
+    return f"HTTP {status}" if "<html" in text.lower() or not text.strip() else text
 
 
 def error_for(status: int, words: object, model: ResolvedModel, *, retry_after_s: float | None = None) -> ModelError:

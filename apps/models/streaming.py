@@ -25,6 +25,7 @@ from apps.models.errors import (
     error_for,
     first_line,
     outbound_error,
+    refusal,
     retry_after,
     vendor_words,
 )
@@ -220,10 +221,7 @@ async def _error_words(response: "aiohttp.ClientResponse") -> str:
             raw = await response.content.read(ERROR_BYTES)
     except (aiohttp.ClientError, OSError, TimeoutError):
         return f"HTTP {response.status}"
-    value = _decoded(raw)
-    if value is None:
-        return f"HTTP {response.status}" if b"<html" in raw.lower() else raw.decode(errors="replace")
-    return vendor_words(value)
+    return refusal(raw, response.status)
 
 
 async def _unless(stop: asyncio.Event, work: Coroutine[Any, Any, T]) -> T:

@@ -8,7 +8,9 @@ import pytest
 
 from apps.models import connections, gateway, quirks
 from apps.models.chat import ChatRequest, ResolvedModel
-from apps.models.resolution import from_environment
+from apps.models.errors import retry_after
+from apps.models.resolution import BUILTIN, from_environment
+from apps.models.tokens import estimate_prompt
 from tests.vendor import Reply, call
 from tests.vendor.plugin import CANARY
 from tests.vendor.server import vector
@@ -126,6 +128,85 @@ async def test_failures_carry_the_vendors_words_and_no_key(model, vendor, caplog
     shown = f"{caught.value!r} {caught.value} {json.dumps(caught.value.as_dict())} {caplog.text}"
     assert CANARY not in shown
     assert "sk-cana" not in shown
+
+
+async def test_an_endpoint_that_is_none(model, vendor):
+    with pytest.raises(gateway.ModelUnavailable, match="JSON"):
+        await gateway.chat(dataclasses.replace(model, base_url=vendor.url.replace("/v1", "/page")), QUESTION)
+    with pytest.raises(gateway.ModelRefused, match="no such path"):
+        await gateway.chat(dataclasses.replace(model, base_url=f"{vendor.url}/v2"), QUESTION)
+    with pytest.raises(gateway.ModelUnavailable):
+        await gateway.chat(dataclasses.replace(model, base_url="http://127.0.0.1:9/v1"), QUESTION)
+
+
+async def test_a_whole_answer_that_never_comes(model, vendor, monkeypatch):
+    monkeypatch.setattr("apps.models.retries.ATTEMPTS", 1)
+    monkeypatch.setattr(connections, "WHOLE_CALL_S", 0.2)
+    vendor.script([Reply(delay=30)], to="chat")
+    with pytest.raises(gateway.ModelTimeout):
+        await gateway.chat(model, QUESTION)
+
+
+WORDS = {
+    '{"error": {"message": "too many"}}': "too many",
+    '{"error": "too many"}': "too many",
+    '{"message": "too many", "code": 1}': "too many",
+    '{"detail": "too many"}': "too many",
+    '{"error": {"code": "too_many"}}': "too_many",
+    "too many\nTraceback (most recent call last)": "too many",
+    "<html><body>too many</body></html>": "HTTP 400",
+    "": "HTTP 400",
+}
+
+
+@pytest.mark.parametrize("body", WORDS)
+@pytest.mark.parametrize("streamed", [True, False])
+async def test_the_first_line_of_a_refusal_in_any_shape(model, vendor, body, streamed):
+    vendor.script([Reply(status=400, body=body)], to="stream" if streamed else "chat")
+    with pytest.raises(gateway.ModelRefused) as caught:
+        await (anext(gateway.stream_chat(model, QUESTION)) if streamed else gateway.chat(model, QUESTION))
+    assert caught.value.details["reason"] == WORDS[body]
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"retry-after": "7"}, 7),
+        ({"retry-after": "1.5"}, 1.5),
+        ({"retry-after-ms": "1500"}, 1.5),
+        ({"retry-after": "Fri, 31 Dec 1999 23:59:59 GMT"}, 0),
+        ({"retry-after": "soon"}, None),
+        ({}, None),
+    ],
+)
+def test_when_to_try_again(headers, seconds):
+    assert retry_after(headers) == seconds
+
+
+BUILTIN_QUESTION = ChatRequest([{"role": "user", "content": "Hello!"}])
+
+
+async def test_the_built_in_answerer_is_called_the_same_way(settings):
+    model = BUILTIN["chat"]
+    deltas = [delta async for delta in gateway.stream_chat(model, BUILTIN_QUESTION)]
+    assert deltas[-1].finish_reason == "stop"
+    text = "".join(delta.text for delta in deltas)
+    assert text
+    assert (await gateway.chat(model, BUILTIN_QUESTION)).text == text
+
+
+async def test_the_built_in_embedder_is_called_the_same_way():
+    model = BUILTIN["embedding"]
+    vectors = await gateway.embed(model, ["one", "two"], purpose="passage")
+    assert np.allclose(vectors, gateway.embed_now(model, ["one", "two"], purpose="passage"), atol=1e-5)
+
+
+def test_a_prompt_costs_what_is_in_it():
+    plain = [{"role": "user", "content": "How many days?"}]
+    parts = [{"role": "user", "content": [{"type": "text", "text": "How many days?"}]}]
+    called = [*plain, {"role": "assistant", "content": None, "tool_calls": [call("search", {"q": "days"})]}]
+    assert 0 < estimate_prompt(plain, []) < estimate_prompt(called, []) < estimate_prompt(called, [TOOL])
+    assert estimate_prompt(parts, []) >= estimate_prompt(plain, [])
 
 
 async def test_a_key_shows_nowhere_on_a_model(model):

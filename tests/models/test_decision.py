@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from django.core.management import call_command
 
 from apps.models import connections, decision, quirks
 from apps.models.builtin import intent
@@ -148,6 +149,22 @@ def test_the_centroids_were_made_from_the_sentences():
 
     with np.load(intent.CENTROIDS) as stored:
         assert str(stored["digest"]) == intent.digest(), "run manage.py build_intents"
+
+
+def test_the_centroids_can_be_made_again(monkeypatch, tmp_path, capsys):
+    import numpy as np
+
+    with np.load(intent.CENTROIDS) as stored:
+        shipped = stored["centroids"].astype(np.float32)
+    monkeypatch.setattr(intent, "CENTROIDS", tmp_path / "made.npz")
+    monkeypatch.setattr(intent, "FOLDER", tmp_path)
+    for label in intent.ROUTES:
+        (tmp_path / f"{label}.txt").write_text(f"{label} one\n{label} two\n")
+    call_command("build_intents")
+    with np.load(tmp_path / "made.npz") as made:
+        assert made["labels"].tolist() == list(intent.ROUTES)
+        assert made["centroids"].shape == (len(intent.ROUTES), shipped.shape[1])
+    intent._centroids.cache_clear()
 
 
 def test_chinese_questions_take_the_right_route():

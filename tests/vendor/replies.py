@@ -48,7 +48,7 @@ class Reply:
     hold_after: int = 0
 
     vectors: list[Any] | None = None  # embeddings, in the order of the inputs
-    body: Any = None  # the whole answer of a call that is not streamed
+    body: Any = None  # the whole answer of a call that is not streamed; text with a ``status``: as it is
 
     def split(self) -> list[str]:
         """The text in pieces of about a token."""

@@ -122,6 +122,8 @@ class Vendor:
         with self._news:
             self.requests.append(received)
             self._news.notify_all()
+        if request.path.startswith("/page/"):
+            return web.Response(text="<html>Welcome</html>", content_type="text/html")
         kind = ROUTES.get(request.path)
         if kind is None:
             return web.json_response({"error": {"message": f"no such path: {request.path}"}}, status=404)
@@ -138,6 +140,8 @@ class Vendor:
 
     async def _answer(self, kind: str, reply: Reply, request: web.Request, received: Received) -> web.StreamResponse:
         await asyncio.sleep(reply.delay)
+        if reply.status != 200 and isinstance(reply.body, str):
+            return web.Response(status=reply.status, text=reply.body, headers=reply.headers)
         if reply.status != 200:
             error = {"message": reply.error, "type": "scripted"} if isinstance(reply.error, str) else reply.error
             return web.json_response({"error": error}, status=reply.status, headers=reply.headers)
