@@ -1,6 +1,8 @@
 """What can go wrong with a model. All carry the vendor's first line, and never a key."""
 
 import re
+import time
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 import orjson
@@ -146,9 +148,6 @@ def outbound_error(error: OutboundError, model: ResolvedModel) -> ModelError:
 
 def retry_after(headers: Any) -> float | None:
     """Read Retry-After (seconds or a date) and its millisecond cousin; None where there is none."""
-    import time
-    from email.utils import parsedate_to_datetime
-
     try:
         if value := headers.get("retry-after-ms"):
             return max(0.0, float(value) / 1000)

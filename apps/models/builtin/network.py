@@ -36,7 +36,10 @@ class Network:
             "NUM_STREAMS": 1,
             "ENABLE_CPU_PINNING": False,  # several processes would pin the same core
         }
-        compiled = openvino.Core().compile_model(_graph(weights), "CPU", options)
+        core = openvino.Core()
+        known = core.get_property("CPU", "SUPPORTED_PROPERTIES")  # processors other than x86 know fewer
+        options = {name: value for name, value in options.items() if name in known}
+        compiled = core.compile_model(_graph(weights), "CPU", options)
         self._request: Any = compiled.create_infer_request()
 
     def pooled(self, windows: Sequence[Sequence[int]]) -> "Vectors":
