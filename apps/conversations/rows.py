@@ -24,6 +24,8 @@ from apps.workspaces.models import User
 
 Connection = AsyncConnection[DictRow]
 
+PATIENCE_S = 5.0  # a person waits for a connection at most this long
+
 CHANNEL = "ks_turns"  # NOTIFY: "stop <turn>", "watch <turn>", "rows <turn>"
 
 
@@ -59,7 +61,7 @@ async def connected() -> AsyncGenerator[Connection, None]:
 
     The pool's other users plan anew each time, since their best plan depends on what is searched.
     """
-    async with (await pool()).connection() as connection:
+    async with (await pool()).connection(timeout=PATIENCE_S) as connection:
         connection.prepare_threshold = 1
         try:
             yield connection

@@ -167,17 +167,21 @@ async def test_an_answer_outlives_its_database(web):
         while len(one.text) < 100:
             await one.next()
         os.kill(web.home.postmaster, signal.SIGKILL)
-        while one.frames[-1]["type"] != "step" or one.frames[-1]["name"] != "store_answer":
+        await one.send(type="stop")
+        error = await one.until("error", timeout=20)
+        assert (error["code"], error["retryable"]) == ("service_unavailable", True)
+        while not any(frame.get("name") == "store_answer" for frame in one.frames):
             await one.next(timeout=20)
         assert one.text == "".join(words(120))
         await asyncio.to_thread(postgres.start, web.home.cluster)
         end = await one.until("turn.finished", timeout=40)
         assert (end["status"], end["error"]) == ("succeeded", None)
     assert web.answer() == ("succeeded", "".join(words(120)))
-    assert [frame["seq"] for frame in one.frames] == list(range(1, len(one.frames) + 1))
+    frames = [frame for frame in one.frames if "seq" in frame]
+    assert [frame["seq"] for frame in frames] == list(range(1, len(frames) + 1))
     async with web.tab() as again:
         await again.send(type="resume", turn=end["turn"], after=0)
         await again.until("turn.finished")
-        assert again.frames == one.frames
+        assert again.frames == frames
         await again.ask("say 2")
         assert (await again.until("turn.finished"))["status"] == "succeeded"

@@ -1,0 +1,64 @@
+"""The socket with the product's own runner behind it, and a scripted vendor as the model."""
+
+import pytest
+
+from apps.common.database import in_db
+from apps.conversations.engine import ENGINE
+from apps.conversations.frames import EVENTS
+from apps.conversations.models import Message
+from tests.conversations.live.client import Tab
+from tests.vendor import Reply
+
+
+@pytest.fixture
+def tab(server, session, conversation, scripted_model, monkeypatch):
+    """Open a tab whose turns the agents' runner answers."""
+    monkeypatch.setattr(ENGINE, "run_turn", None)
+    return lambda: Tab(server, conversation.pk, session=session)
+
+
+async def test_every_frame_is_in_the_table_and_the_tokens_are_the_answer(tab, scripted_model):
+    scripted_model.script([Reply("Hello! **How** can I help?\n\nAsk me anything.")])
+    async with tab() as one:
+        await one.ask("Hello")
+        end = await one.turn()
+    assert (end["status"], end["error"]) == ("succeeded", None)
+    assert [frame["seq"] for frame in one.frames] == list(range(1, len(one.frames) + 1))
+    for frame in one.frames:
+        assert set(EVENTS[frame["type"]]) <= set(frame), frame
+    started = next(frame for frame in one.frames if frame["type"] == "turn.started")
+    assert started["model"] == "openai_compatible:scripted-chat"
+    assert started["agent"]
+    answer = await in_db(lambda: Message.objects.get(pk=end["message"]).text)
+    assert one.text == answer == "Hello! **How** can I help?\n\nAsk me anything."
+    assert [frame["html"] for frame in one.frames if frame["type"] == "block"] == [
+        "<p>Hello! <strong>How</strong> can I help?</p>\n",
+        "<p>Ask me anything.</p>\n",
+    ]
+
+
+async def test_stop_hangs_up_on_the_vendor_and_the_next_turn_works(tab, scripted_model):
+    scripted_model.script([Reply("word " * 400, per_second=40), Reply("Fine.")])
+    async with tab() as one:
+        await one.ask("Hello")
+        turn = (await one.until("token"))["turn"]
+        await one.send(type="stop", turn=turn)
+        end = await one.turn()
+        assert end["status"] == "stopped"
+        assert await in_db(scripted_model.wait_closed)
+        assert one.text == await in_db(lambda: Message.objects.get(pk=end["message"]).text)
+        one.frames.clear()
+        await one.ask("Hello again")
+        assert (await one.turn())["status"] == "succeeded"
+        assert one.text == "Fine."
+
+
+async def test_a_vendor_that_breaks_off_leaves_a_failed_turn_with_its_text(tab, scripted_model):
+    scripted_model.script([Reply("one two three four five six", cut_after=3)])
+    async with tab() as one:
+        await one.ask("Hello")
+        end = await one.turn()
+    assert end["status"] == "failed"
+    assert end["error"]["code"]
+    assert one.text
+    assert one.text == await in_db(lambda: Message.objects.get(pk=end["message"]).text)
