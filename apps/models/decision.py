@@ -16,6 +16,7 @@ from typing import Any
 
 import orjson
 
+from apps.common.errors import KnowSphereError
 from apps.models import gateway, quirks
 from apps.models.builtin import intent
 from apps.models.chat import ChatReply, ChatRequest, ResolvedModel
@@ -85,7 +86,7 @@ async def decide(
                 if decision is not None:
                     return decision
             return await _by_json(model, system, text, options, purpose)
-    except (gateway.ModelError, TimeoutError) as error:
+    except (KnowSphereError, TimeoutError) as error:  # also a key that cannot be decrypted any more
         logger.info("%s could not decide (%s): %s", model.name, purpose, getattr(error, "code", "too slow"))
         return None
 

@@ -6,6 +6,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.utils.translation import gettext as _
+from pydantic import ValidationError as SchemaError
 
 from apps.common.fields import Secret
 from apps.models.chat import ResolvedModel
@@ -106,7 +107,10 @@ def from_environment(kind: str, *, fast: bool = False) -> ResolvedModel | None:
 def _remote(
     kind: str, name: str, base_url: str, key: Secret | None, configuration: dict[str, Any], pk: UUID | None = None
 ) -> ResolvedModel:
-    known = Configuration.model_validate(configuration)
+    try:
+        known = Configuration.model_validate(configuration)
+    except SchemaError:
+        raise ModelUnavailable(model=name, reason=_("its limits and capabilities cannot be read")) from None
     return ResolvedModel(
         kind=str(kind),
         provider="openai_compatible",

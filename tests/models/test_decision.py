@@ -1,11 +1,13 @@
 """What a question wants: locally where that is sure, else by the model, else locally after all."""
 
+import dataclasses
 import json
 from pathlib import Path
 
 import pytest
 from django.core.management import call_command
 
+from apps.common.fields import Secret
 from apps.models import connections, decision, quirks
 from apps.models.builtin import intent
 from apps.models.decision import decide_intent
@@ -104,6 +106,11 @@ async def test_a_useless_vendor_leaves_the_local_guess(model, vendor, monkeypatc
     vendor.otherwise = answer
     found = await decide(model)
     assert (found.label, found.method) == (intent.classify_now(UNSURE).label, "local")
+
+
+async def test_a_key_that_cannot_be_read_any_more_leaves_the_local_guess(model):
+    lost = dataclasses.replace(model, key=Secret(token=b"\x01" + bytes(40)))
+    assert (await decide(lost)).method == "local"
 
 
 async def test_without_any_model_the_local_guess_is_the_answer(vendor):

@@ -89,6 +89,12 @@ def test_a_configuration_that_is_none_is_refused(value):
         validate_configuration(value)
 
 
+def test_a_configuration_that_cannot_be_read_is_a_clear_failure(acme, add):
+    add(acme, configuration={"context_window": "wide"})
+    with pytest.raises(gateway.ModelUnavailable, match="cannot be read"):
+        gateway.resolve("chat", workspace_id=acme.pk)
+
+
 def test_tokens_are_counted_without_a_network(acme, settings):
     count = gateway.token_counter(gateway.resolve("embedding", workspace_id=acme.pk))
     assert (count(""), count("hello world"), count("你好，世界")) == (0, 3, 4)
