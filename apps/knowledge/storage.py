@@ -12,6 +12,7 @@ from typing import IO, TYPE_CHECKING, Any
 from uuid import UUID
 
 from django.db import connection, transaction
+from django.db.models import Exists
 from django.utils import timezone
 
 from apps.common.text import storable
@@ -85,36 +86,25 @@ def _commit(
     model: str,
     **fields: Any,
 ) -> bool:
-    generation = document.generation + 1
-    now = timezone.now()
+    replaced, generation = document.generation, document.generation + 1
+    base = KnowledgeBase.objects.filter(pk=document.knowledge_base_id, embedding_model=model, deleted_at__isnull=True)
+    settled = document.settlement(
+        Document.Status.INDEXED,
+        parsed={},
+        generation=generation,
+        chunk_count=sum(draft.level == PARENT for draft in drafts),
+        indexed_at=timezone.now(),
+        **fields,
+    )
     with transaction.atomic():
-        base = KnowledgeBase.objects.filter(pk=document.knowledge_base_id, deleted_at__isnull=True)
-        mine = Document.objects.filter(
-            pk=document.pk, attempt=document.attempt, status=Document.Status.INDEXING, deleted_at__isnull=True
-        )
-        won = base.filter(embedding_model=model).exists() and mine.update(
-            status=Document.Status.INDEXED,
-            generation=generation,
-            parsed={},
-            chunk_count=sum(draft.level == PARENT for draft in drafts),
-            error_code="",
-            error_details={},
-            lease_until=None,
-            interruptions=0,
-            cancel_requested=False,
-            stage="",
-            progress=0.0,
-            indexed_at=now,
-            changed_at=now,
-            **fields,
-        )
-        if not won:
+        if not document.mine().filter(Exists(base)).update(**settled):
             return False
-        if document.generation:
+        if replaced:
             _erase_chunks(document.pk)
         _copy(Chunk, CHUNK_COLUMNS, _chunk_rows(document, generation, drafts, ids))
         _copy(ChunkVector, VECTOR_COLUMNS, _vector_rows(document, drafts, ids, vectors))
         _copy(Posting, POSTING_COLUMNS, iter(lambda: terms.read(BUFFER_BYTES), b""))
+    document.take(settled)
     return True
 
 

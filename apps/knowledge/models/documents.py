@@ -101,7 +101,7 @@ class Document(models.Model):
     def __str__(self) -> str:
         return f"document {self.pk}"
 
-    def claim(self, busy: Status, *, among: Collection[Status], lease: timedelta) -> bool:
+    def claim(self, busy: Status, *, among: Collection[Status], lease: timedelta, stage: str = "") -> bool:
         """Take this document for one step of ingestion. True for one worker at a time.
 
         The WHERE clause is the lock: no row lock outlives the statement, so nothing is held while a
@@ -109,39 +109,56 @@ class Document(models.Model):
         ``services.recover_expired`` turns back into a state that can be claimed.
         """
         now = timezone.now()
-        won = Document.objects.filter(pk=self.pk, status__in=among, deleted_at__isnull=True).update(
-            status=busy,
-            lease_until=now + lease,
-            attempt=models.F("attempt") + 1,
-            error_code="",
-            error_details={},
-            cancel_requested=False,
-            stage="",
-            progress=0.0,
-            changed_at=now,
-        )
+        free = Document.objects.filter(pk=self.pk, status__in=among, attempt=self.attempt, deleted_at__isnull=True)
+        fields: dict[str, object] = {
+            "status": busy,
+            "lease_until": now + lease,
+            "attempt": self.attempt + 1,
+            "error_code": "",
+            "error_details": {},
+            "cancel_requested": False,
+            "stage": stage,
+            "progress": 0.0,
+            "changed_at": now,
+        }
+        won = free.update(**fields)
         if won:
-            self.refresh_from_db()
+            self.take(fields)
         return bool(won)
+
+    def mine(self) -> DocumentQuerySet:
+        """Return this document's row, only while the claim that this object made holds."""
+        return Document.objects.filter(pk=self.pk, attempt=self.attempt, status=self.status, deleted_at__isnull=True)
 
     def settle(
         self, status: Status, error_code: str = "", error_details: dict[str, object] | None = None, **fields: object
     ) -> bool:
         """Record how the step ended. False if the lease ran out and another worker has it now."""
-        busy = tuple(self.BUSY)
-        mine = Document.objects.filter(pk=self.pk, attempt=self.attempt, status__in=busy, deleted_at__isnull=True)
-        won = mine.update(
-            status=status,
-            error_code=error_code,
-            error_details=error_details or {},
-            lease_until=None,
-            interruptions=0,
-            cancel_requested=False,
-            stage="",
-            progress=0.0,
-            changed_at=timezone.now(),
-            **fields,
-        )
+        settled = self.settlement(status, error_code, error_details, **fields)
+        won = self.mine().update(**settled)
         if won:
-            self.refresh_from_db()
+            self.take(settled)
         return bool(won)
+
+    @staticmethod
+    def settlement(
+        status: Status, error_code: str = "", error_details: dict[str, object] | None = None, **fields: object
+    ) -> dict[str, object]:
+        """Return what the end of a step writes, for an update that is part of a larger transaction."""
+        return {
+            "status": status,
+            "error_code": error_code,
+            "error_details": error_details or {},
+            "lease_until": None,
+            "interruptions": 0,
+            "cancel_requested": False,
+            "stage": "",
+            "progress": 0.0,
+            "changed_at": timezone.now(),
+            **fields,
+        }
+
+    def take(self, fields: dict[str, object]) -> None:
+        """Follow an update of the row that has succeeded, without reading it back."""
+        for name, value in fields.items():
+            setattr(self, name, value)

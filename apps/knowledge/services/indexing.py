@@ -37,7 +37,6 @@ def index(work: Work, markdown: str, parsed: dict[str, Any], *, embed: Embed) ->
     import numpy as np
 
     document = work.document
-    work.report("cutting")
     model = embedder_of(document.knowledge_base)
     drafts = cut(document.knowledge_base, markdown, parsed["pages"], model)
     if not drafts:
@@ -46,7 +45,6 @@ def index(work: Work, markdown: str, parsed: dict[str, Any], *, embed: Embed) ->
     failed = int(np.isnan(vectors[:, 0]).sum())
     if failed == len(drafts):
         raise EmbeddingFailed(model=model.name, reason="it gave no usable vector")
-    work.report("storing")
     pages = [tuple(page) for page in parsed["pages"]]
     stored = storage.replace_generation(
         document,
@@ -61,7 +59,6 @@ def index(work: Work, markdown: str, parsed: dict[str, Any], *, embed: Embed) ->
     )
     if not stored:
         raise LeaseLost
-    document.refresh_from_db()
 
 
 def cut(
@@ -108,7 +105,7 @@ def embed(work: Work, drafts: Sequence[ChunkDraft], model: ResolvedModel) -> "Ve
     wanted = [place for place, draft in enumerate(drafts) if draft.level in EMBEDDED_LEVELS]
     wanted.sort(key=lambda place: len(drafts[place].text))
     for at in range(0, len(wanted), BATCH):
-        work.report("embedding", at / len(wanted))
+        work.report("embedding", at / len(wanted), slow=True)
         places = wanted[at : at + BATCH]
         texts = [embedding_input(document.name, drafts[place].heading, drafts[place].text) for place in places]
         found = gateway.embed_now(model, texts, purpose="passage", partial=True)

@@ -35,10 +35,11 @@ def ingest_document(document_id: UUID) -> str:
     Called by the worker's task and by the command, as often as anybody likes: whoever claims a step
     does it, and a document that is done or in other hands is left alone.
     """
-    recover_expired(Document.objects.filter(pk=document_id))
     document = Document.objects.filter(pk=document_id, deleted_at__isnull=True).first()
     if document is None:
         return ""
+    if document.lease_until and recover_expired(Document.objects.filter(pk=document_id)):
+        document.refresh_from_db()
     try:
         if document.status == Status.UPLOADED:
             parse_document(document=document, among=[Status.UPLOADED])
@@ -72,7 +73,7 @@ def parse_document(
     Raises:
         BusyDocument: somebody else has it, or its state does not allow it.
     """
-    _claim(document, Status.PARSING, among, lease)
+    _claim(document, Status.PARSING, among, lease, "reading")
     carry_out(document, _parse)
 
 
@@ -91,19 +92,22 @@ def index_document(
     Raises:
         BusyDocument: somebody else has it, or its state does not allow it.
     """
-    _claim(document, Status.INDEXING, among, lease)
+    _claim(document, Status.INDEXING, among, lease, "cutting")
     carry_out(document, lambda work: _index(work, embed))
 
 
-def _claim(document: Document, busy: Document.Status, among: Collection[Document.Status], lease: timedelta) -> None:
-    if not document.claim(busy, among=among, lease=lease):
-        document.refresh_from_db()
+def _claim(
+    document: Document, busy: Document.Status, among: Collection[Document.Status], lease: timedelta, stage: str
+) -> None:
+    if document.claim(busy, among=among, lease=lease, stage=stage):
+        return
+    document.refresh_from_db()  # it may only have been read too early
+    if not document.claim(busy, among=among, lease=lease, stage=stage):
         raise BusyDocument(state=document.get_status_display())
 
 
 def _parse(work: Work) -> None:
     document = work.document
-    work.report("reading")
     try:
         with storing(), document.file.open("rb") as original:
             parsed = reader.read(original, document.content_type, check=work.check)

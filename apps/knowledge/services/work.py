@@ -1,15 +1,15 @@
 """One step of work on a claimed document: its lease kept alive, its progress shown, its end recorded."""
 
 import logging
+import os
 import time
 from collections.abc import Callable
 from datetime import timedelta
-from threading import Event, Thread
+from threading import Event, Lock, Thread
 from types import TracebackType
 from typing import Any, Self
 
 from django.db import DatabaseError, OperationalError, connection
-from django.db.models import QuerySet
 from django.utils import timezone
 
 from apps.common.errors import KnowSphereError
@@ -32,28 +32,25 @@ class LeaseLost(Exception):
 class Work:
     """A document that this process has claimed.
 
-    Used as a context: a thread renews the lease until the end, so that a slow model or a long
-    COPY does not lose it; when the process dies the thread dies with it.
+    Used as a context: meanwhile the process's heart renews the lease, so that a slow model or a long
+    COPY does not lose it; when the process dies the heart dies with it.
     """
 
     def __init__(self, document: Document) -> None:
         self.document = document
         self.lost = Event()
         self.cancelled = Event()
-        self._done = Event()
-        self._reported = 0.0
-        self._stage = ""
-        self._thread = Thread(target=self._keep, name="lease", daemon=True)
+        self._written = time.monotonic()  # the claim wrote the first stage
+        self._stage = document.stage
 
     def __enter__(self) -> Self:
-        self._thread.start()
+        HEART.add(self)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._done.set()
-        self._thread.join()
+        HEART.remove(self)
 
     def check(self) -> None:
         """Raise Cancelled or LeaseLost if one of them has been noticed."""
@@ -62,39 +59,69 @@ class Work:
         if self.cancelled.is_set():
             raise Cancelled
 
-    def report(self, stage: str, share: float = 0.0) -> None:
-        """Show how far the work is, and look whether to go on. Written at most every 0.4 s and at each new stage."""
+    def report(self, stage: str, share: float = 0.0, *, slow: bool = False) -> None:
+        """Show how far the work is, and look whether to go on. Written at most every 0.4 s.
+
+        A stage that is known to be ``slow`` is written as it begins.
+        """
         self.check()
         now = time.monotonic()
-        if stage == self._stage and now - self._reported < REPORT_EVERY_S:
+        begins = slow and stage != self._stage
+        if not begins and now - self._written < REPORT_EVERY_S:
             return
-        self._stage, self._reported = stage, now
-        self._renew(stage=stage, progress=round(min(max(share, 0.0), 1.0), 3))
+        self._stage, self._written = stage, now
+        self.renew(stage=stage, progress=round(min(max(share, 0.0), 1.0), 3))
         self.check()
 
-    def mine(self) -> QuerySet[Document]:
-        """Return the document's row, only while the claim holds."""
-        document = self.document
-        return Document.objects.filter(
-            pk=document.pk, attempt=document.attempt, status=document.status, deleted_at__isnull=True
-        )
-
-    def _renew(self, **fields: Any) -> None:
+    def renew(self, **fields: Any) -> None:
+        """Extend the lease; notice that it is lost, or that somebody wants the work stopped."""
         now = timezone.now()
-        if not self.mine().update(lease_until=now + LEASE, changed_at=now, **fields):
-            self.lost.set()
-        elif self.mine().filter(cancel_requested=True).exists():
+        mine = self.document.mine()
+        if mine.filter(cancel_requested=False).update(lease_until=now + LEASE, changed_at=now, **fields):
+            return
+        if mine.exists():
             self.cancelled.set()
+        else:
+            self.lost.set()
 
-    def _keep(self) -> None:
-        try:
-            while not self._done.wait(RENEW_EVERY_S):
-                try:
-                    self._renew()
-                except DatabaseError:
-                    logger.warning("lease of document %s not renewed", self.document.pk)
-        finally:
-            connection.close()
+
+class Heart:
+    """One thread of this process that renews the leases of what it is at; started with the first work."""
+
+    def __init__(self) -> None:
+        self._works: set[Work] = set()
+        self._lock = Lock()
+        self._owner = 0
+
+    def add(self, work: Work) -> None:
+        """Renew this work's lease from now on."""
+        with self._lock:
+            if self._owner != os.getpid():  # a fork inherits the object, not the thread
+                self._works = set()
+                self._owner = os.getpid()
+                Thread(target=self._beat, name="leases", daemon=True).start()
+            self._works.add(work)
+
+    def remove(self, work: Work) -> None:
+        """Leave this work alone from now on."""
+        with self._lock:
+            self._works.discard(work)
+
+    def _beat(self) -> None:
+        while True:
+            time.sleep(RENEW_EVERY_S)
+            with self._lock:
+                works = list(self._works)
+            try:
+                for work in works:
+                    work.renew()
+            except DatabaseError:
+                logger.warning("leases not renewed: the database does not answer")
+            finally:
+                connection.close()
+
+
+HEART = Heart()
 
 
 def carry_out(document: Document, step: Callable[[Work], None]) -> None:
