@@ -1,12 +1,14 @@
-"""Taking documents in, vectors given: CPU of our processes a document and stage, against plain COPY of the same rows.
+"""Taking documents in, vectors given: CPU of our processes a document and stage, against the same rows by hand.
 
 CPU is this process's and the sandbox's, not the database server's. The queue's own cost is not in it.
 """
 
 import os
 import resource
+import tempfile
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 from benchmarks.bench_search import scratch_database
@@ -14,6 +16,7 @@ from benchmarks.report import Ratio
 
 DOCUMENTS = 150
 LARGE_BYTES = 8_000_000
+COPIED = ("knowledge_chunk", "knowledge_chunkvector", "knowledge_posting")
 TEXT = (
     "the heating of the house is switched on in October and off again in April unless the council decides otherwise "
     "after a warm spring or a cold one so that nobody has to wear a coat at the table"
@@ -60,41 +63,55 @@ def spent_ms(work: Callable[[Any], object], things: Sequence[Any]) -> float:
     return (cpu_s() - began) * 1000 / len(things)
 
 
-def plain_copy_ms(documents: Sequence[Any]) -> float:
-    """Return CPU milliseconds a document for its rows alone, written by psycopg's own binary COPY."""
+def by_hand_ms(documents: Sequence[Any], contents: Sequence[str], folder: str) -> float:
+    """Return CPU milliseconds a document for the same rows, state changes and files, written by hand in SQL.
+
+    Into tables of the same columns, through the same connection: an insert with its queue row, two
+    claims and an end in updates, and one transaction with three of psycopg's own binary COPYs.
+    """
     from django.db import connection, transaction
 
-    tables = {
-        "knowledge_chunk": [
-            *("uuid", "uuid", "uuid", "int4", "int2", "int4", "uuid", "text", "text", "int4", "int4", "int4", "int4")
-        ],
-        "knowledge_posting": ["uuid", "text", "uuid", "uuid", "float8"],
-    }
-    columns = {
-        "knowledge_chunk": "id, knowledge_base_id, document_id, generation, level, ordinal, parent_id, text, heading,"
-        ' page, page_end, start, "end"',
-        "knowledge_posting": "knowledge_base_id, term, chunk_id, document_id, weight",
-    }
-    rows: list[dict[str, list[tuple[Any, ...]]]] = []
+    rows: list[tuple[Any, str, dict[str, list[tuple[Any, ...]]]]] = []
+    names: dict[str, str] = {}
     with connection.cursor() as cursor:
-        for document in documents:
-            found = {}
-            for table in tables:
-                cursor.execute(f"SELECT {columns[table]} FROM {table} WHERE document_id = %s", [document.pk])
-                found[table] = cursor.fetchall()
-            cursor.execute("SELECT * FROM knowledge_chunkvector WHERE document_id = %s", [document.pk])
-            rows.append(found)
-        cursor.execute("CREATE TEMP TABLE vectors AS SELECT * FROM knowledge_chunkvector")
-        for table in tables:
+        for table in ("knowledge_document", *COPIED):
             cursor.execute(f"CREATE TEMP TABLE plain_{table} AS SELECT * FROM {table} LIMIT 0")
+            cursor.execute(f"SELECT * FROM {table} LIMIT 0")
+            names[table] = ", ".join(f'"{column.name}"' for column in cursor.description)
+        for document, content in zip(documents, contents, strict=True):
+            found = {}
+            for table in COPIED:
+                value = names[table].replace('"embedding"', "embedding::text")
+                cursor.execute(f"SELECT {value} FROM {table} WHERE document_id = %s", [document.pk])
+                found[table] = cursor.fetchall()
+            rows.append((document, content, found))
 
-    def write(found: dict[str, list[tuple[Any, ...]]]) -> None:
-        with transaction.atomic(), connection.cursor() as cursor:
-            for table, types in tables.items():
-                with cursor.copy(f"COPY plain_{table} ({columns[table]}) FROM STDIN (FORMAT binary)") as copy:
-                    copy.set_types(types)
-                    for row in found[table]:
-                        copy.write_row(row)
+    def write(row: tuple[Any, str, dict[str, list[tuple[Any, ...]]]]) -> None:
+        document, content, found = row
+        key = f"{folder}/{document.pk}"
+        Path(f"{key}.original").write_text(content)
+        Path(f"{key}.md").write_text(content)
+        with connection.cursor() as cursor:
+            with transaction.atomic():
+                cursor.execute(
+                    "INSERT INTO plain_knowledge_document (id, workspace_id, knowledge_base_id, name, sha256, status)"
+                    " VALUES (%s, %s, %s, %s, %s, 'uploaded')",
+                    [document.pk, document.workspace_id, document.knowledge_base_id, document.name, document.sha256],
+                )
+                cursor.execute(
+                    "INSERT INTO django_q_ormq (key, payload, lock) VALUES ('bench', %s, now())", [str(document.pk)]
+                )
+            for before, after in (("uploaded", "parsing"), ("parsing", "parsed"), ("parsed", "indexing")):
+                cursor.execute(
+                    "UPDATE plain_knowledge_document SET status = %s, changed_at = now() WHERE id = %s AND status = %s",
+                    [after, document.pk, before],
+                )
+            with transaction.atomic():
+                cursor.execute("UPDATE plain_knowledge_document SET status = 'indexed' WHERE id = %s", [document.pk])
+                for table in COPIED:
+                    with cursor.copy(f"COPY plain_{table} ({names[table]}) FROM STDIN") as copy:
+                        for values in found[table]:
+                            copy.write_row(values)
 
     return spent_ms(write, rows)
 
@@ -109,48 +126,46 @@ def run() -> list[Ratio]:
     from apps.workspaces.models import User
     from apps.workspaces.services import create_workspace
 
-    with scratch_database():
-        import tempfile
+    with scratch_database(), tempfile.TemporaryDirectory() as folder:
+        default_storage.location = folder  # type: ignore[attr-defined]
+        person = User.objects.create_user("bench-ingestion@example.com")
+        workspace = create_workspace(name="Bench", owner=person)
+        base = services.create_knowledge_base(workspace=workspace, name="Bench", actor=person)
 
-        with tempfile.TemporaryDirectory() as folder:
-            default_storage.location = folder  # type: ignore[attr-defined]
-            person = User.objects.create_user("bench-ingestion@example.com")
-            workspace = create_workspace(name="Bench", owner=person)
-            base = services.create_knowledge_base(workspace=workspace, name="Bench", actor=person)
+        def add(content: str) -> Document:
+            file = ContentFile(content.encode())
+            return services.add_document(knowledge_base=base, file=file, name="notice.md", actor=person)
 
-            def add(content: str) -> Document:
-                file = ContentFile(content.encode())
-                return services.add_document(knowledge_base=base, file=file, name="notice.md", actor=person)
+        def read(document: Document) -> None:
+            services.parse_document(document=document)
 
-            def read(document: Document) -> None:
-                services.parse_document(document=document)
+        def index(document: Document) -> None:
+            services.index_document(document=document, embed=given)
 
-            def index(document: Document) -> None:
-                services.index_document(document=document, embed=given)
-
-            warm = add(text(1_000_000, 800))
-            read(warm)
-            index(warm)
-            contents = [text(number, 800) for number in range(DOCUMENTS)]
-            documents: list[Document] = []
-            stages = {
-                "stored and queued": spent_ms(lambda content: documents.append(add(content)), contents),
-                "read": spent_ms(read, documents),
-                "cut and indexed": spent_ms(index, documents),
-            }
-            floor = plain_copy_ms(documents)
-            large = add(text(7, LARGE_BYTES))
-            before, began = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.perf_counter()
-            read(large)
-            index(large)
-            seconds = time.perf_counter() - began
-            grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
-            large.refresh_from_db()
-            assert large.status == Document.Status.INDEXED, large.error_code
+        warm = add(text(1_000_000, 800))
+        read(warm)
+        index(warm)
+        contents = [text(number, 800) for number in range(DOCUMENTS)]
+        documents: list[Document] = []
+        stages = {
+            "stored and queued": spent_ms(lambda content: documents.append(add(content)), contents),
+            "read": spent_ms(read, documents),
+            "cut and indexed": spent_ms(index, documents),
+        }
+        floor = by_hand_ms(documents, contents, folder)
+        large = add(text(7, LARGE_BYTES))
+        before, began = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.perf_counter()
+        read(large)
+        index(large)
+        seconds = time.perf_counter() - began
+        grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+        large.refresh_from_db()
+        assert large.status == Document.Status.INDEXED, large.error_code
+    total = sum(stages.values())
     return [
-        Ratio("a 0.8 KB document, CPU", sum(stages.values()), floor, "ms", 12.0),
-        *(Ratio(f"  of it: {name}", value, floor, "ms", 6.0) for name, value in stages.items()),
-        Ratio("a 0.8 KB document, CPU, against 8 ms", sum(stages.values()), 8.0, "ms", 1.0),
+        Ratio("a 0.8 KB document", total, floor, "ms CPU", 10.0),
+        *(Ratio(f"  of it: {name}", value, floor, "ms CPU", 5.0) for name, value in stages.items()),
+        Ratio("a 0.8 KB document, against 8 ms", total, 8.0, "ms CPU", 1.0),
         Ratio("an 8 MB text, against 1 MB/s", seconds, LARGE_BYTES / 1e6, "s", 1.0),
         Ratio("an 8 MB text, memory added, against 100 MB", grown, 100.0, "MB", 1.0),
     ]

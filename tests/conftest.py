@@ -23,6 +23,14 @@ def _files(tmp_path_factory):
     default_storage.location = str(tmp_path_factory.mktemp("files"))
 
 
+@pytest.fixture(autouse=True, scope="session")
+def _no_heart():
+    """Renew no lease from another connection: it would not see the rows of a test's open transaction."""
+    from apps.knowledge.services import work
+
+    work.RENEW_EVERY_S = 3600.0
+
+
 @pytest.fixture
 def data_folder():
     """The folder of public test data; tests that need it are skipped without."""

@@ -136,7 +136,8 @@ POSTING_COLUMNS = "knowledge_base_id, term, chunk_id, document_id, weight"
 
 def _copy(model: type[Chunk] | type[ChunkVector] | type[Posting], columns: str, rows: Iterator[bytes]) -> None:
     statement = f'COPY "{model._meta.db_table}" ({columns}) FROM STDIN (FORMAT binary)'
-    with connection.cursor() as cursor, cursor.copy(statement) as copy:
+    # Django does not know ``copy``: without the wrapper its errors would be psycopg's own.
+    with connection.cursor() as cursor, connection.wrap_database_errors, cursor.copy(statement) as copy:
         copy.write(HEADER)
         for block in rows:
             copy.write(block)

@@ -1,19 +1,21 @@
 """From an uploaded file to rows: what each step leaves, and what a failure leaves."""
 
+import errno
 import threading
 import time
 from datetime import timedelta
 from uuid import uuid4
 
 import pytest
-from django.core.files.storage import default_storage
+from django.core.files.storage import FileSystemStorage, default_storage
 from django.utils import timezone
 from django_q.models import OrmQ
 
 from apps.common.errors import KnowSphereError
 from apps.knowledge import services
-from apps.knowledge.errors import BusyDocument, failure
+from apps.knowledge.errors import BusyDocument, NoSpace, failure
 from apps.knowledge.models import Chunk, ChunkVector, Document, Posting
+from apps.knowledge.services import work
 from apps.knowledge.services.ingestion import index_document, parse_document
 from apps.knowledge.services.sweeping import erase_deleted, recover_expired, sweep, sweep_files
 from apps.knowledge.services.work import REPORT_EVERY_S
@@ -339,3 +341,70 @@ def test_two_workers_at_once_make_one_generation(add, embedder, in_thread):
         thread.join(20)
     document.refresh_from_db()
     assert (document.status, document.generation, document.attempt) == (Status.INDEXED, 1, 2)
+
+
+def test_a_full_disk_at_the_upload_leaves_nothing(add, monkeypatch):
+    def full(self, name, content):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(FileSystemStorage, "_save", full)
+    with pytest.raises(NoSpace):
+        add(GUIDE)
+    assert not Document.objects.exists()
+    assert not OrmQ.objects.exists()
+
+
+def test_a_full_disk_while_reading_is_said_and_can_be_tried_again(add, embedder, monkeypatch):
+    document = add(GUIDE)
+
+    def full(self, name, content):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(FileSystemStorage, "_save", full)
+        parse_document(document=document)
+    assert (document.status, document.error_code, document.parsed) == (Status.ERROR_PARSING, "no_space", {})
+    services.retry_document(document=document, actor=None)
+    assert services.ingest_document(document.pk) == Status.INDEXED
+
+
+def test_a_full_disk_of_the_database_keeps_the_old_generation(ingest):
+    from django.db import connection
+
+    document = ingest(GUIDE)
+    before, key = rows(document), document.markdown_key
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS"
+            " $$ BEGIN RAISE EXCEPTION 'full' USING ERRCODE = '53100'; END $$;"
+            "CREATE TRIGGER full_disk BEFORE INSERT ON knowledge_posting EXECUTE FUNCTION full_disk()"
+        )
+    index_document(document=document)
+    assert (document.status, document.error_code) == (Status.ERROR_INDEXING, "no_space")
+    document.refresh_from_db()
+    assert (document.status, document.generation, rows(document)) == (Status.ERROR_INDEXING, 1, before)
+    assert default_storage.exists(key)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_slow_model_does_not_cost_the_lease(add, embedder, in_thread, monkeypatch):
+    monkeypatch.setattr(work, "RENEW_EVERY_S", 0.05)
+    monkeypatch.setattr(work, "HEART", work.Heart())
+    document = add(GUIDE)
+    parse_document(document=document)
+    asked, go_on = threading.Event(), threading.Event()
+
+    def answer(request):
+        if len(request.body["input"]) > 1:
+            asked.set()
+            return Reply(hold=go_on)
+        return Reply()
+
+    embedder.otherwise = answer
+    worker = in_thread(lambda: index_document(document=document, lease=timedelta(seconds=0.5)))
+    assert asked.wait(10)
+    time.sleep(0.8)
+    assert sweep()["recovered"] == 0
+    go_on.set()
+    worker.join(20)
+    assert (document.status, document.attempt) == (Status.INDEXED, 2)

@@ -9,6 +9,7 @@ from datetime import timedelta
 
 from django.conf import settings
 from django.core.files import File
+from django.core.files.storage import default_storage
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 from django_q.tasks import async_task
@@ -38,9 +39,6 @@ def add_document(*, knowledge_base: KnowledgeBase, file: File[bytes], name: str,
     """
     size, digest = _measured(file)
     name = display_name(name)
-    there = _same_bytes(knowledge_base, digest)
-    if there:
-        return there
     document = Document(
         workspace_id=knowledge_base.workspace_id,
         knowledge_base=knowledge_base,
@@ -57,14 +55,15 @@ def add_document(*, knowledge_base: KnowledgeBase, file: File[bytes], name: str,
         with transaction.atomic():
             document.save(force_insert=True)
             enqueue(document)
-    except IntegrityError:
-        document.file.delete(save=False)
-        there = _same_bytes(knowledge_base, digest)
+    except IntegrityError:  # most files are new, so the constraint is asked and not a query before it
+        discard(document.file.name or "")
+        same = Document.objects.filter(knowledge_base=knowledge_base, sha256=digest, deleted_at__isnull=True)
+        there = same.first()
         if there is None:
             raise
         return there
     except BaseException:
-        document.file.delete(save=False)
+        discard(document.file.name or "")
         raise
     return document
 
@@ -183,8 +182,12 @@ def storing() -> Iterator[None]:
         raise StorageFailed from error
 
 
-def _same_bytes(knowledge_base: KnowledgeBase, digest: str) -> Document | None:
-    return Document.objects.filter(knowledge_base=knowledge_base, sha256=digest, deleted_at__isnull=True).first()
+def discard(key: str) -> None:
+    """Delete a stored file that nothing refers to any more. What can't be deleted now the daily sweep finds."""
+    try:
+        default_storage.delete(key)
+    except OSError:
+        logger.warning("a file could not be deleted: %s", key)
 
 
 def _measured(file: File[bytes]) -> tuple[int, str]:

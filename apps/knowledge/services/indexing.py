@@ -80,7 +80,8 @@ def embedder_of(knowledge_base: KnowledgeBase) -> ResolvedModel:
         ModelUnavailable: the base's model is not configured any more.
     """
     workspace_id = knowledge_base.workspace_id
-    knowledge_base.refresh_from_db(fields=["embedding_model", "dimensions"])
+    if not knowledge_base.embedding_model:  # once it is set it stays
+        knowledge_base.refresh_from_db(fields=["embedding_model", "dimensions"])
     if knowledge_base.embedding_model:
         return gateway.resolve_reference("embedding", knowledge_base.embedding_model, workspace_id=workspace_id)
     model = gateway.resolve("embedding", workspace_id=workspace_id)

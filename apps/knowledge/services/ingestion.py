@@ -17,7 +17,7 @@ from django.db import transaction
 from apps.knowledge.errors import BusyDocument, EmptyFile, OriginalMissing
 from apps.knowledge.models import Document
 from apps.knowledge.sandbox import reader
-from apps.knowledge.services.documents import enqueue, storing
+from apps.knowledge.services.documents import discard, enqueue, storing
 from apps.knowledge.services.sweeping import recover_expired
 from apps.knowledge.services.work import LEASE, LeaseLost, Work, carry_out
 
@@ -121,10 +121,10 @@ def _parse(work: Work) -> None:
         stored = default_storage.save(key, ContentFile(parsed.markdown.encode("utf-8", "replace")))
     left = {"key": stored, "pages": parsed.pages, "metadata": parsed.metadata}
     if not document.settle(Status.PARSED, parsed=left):
-        default_storage.delete(stored)
+        discard(stored)
         raise LeaseLost
     if abandoned and abandoned != document.markdown_key:
-        default_storage.delete(abandoned)
+        discard(abandoned)
 
 
 def _index(work: Work, embed: "Embed | None") -> None:
@@ -148,4 +148,4 @@ def _index(work: Work, embed: "Embed | None") -> None:
     replaced = document.markdown_key
     indexing.index(work, markdown, parsed, embed=embed or indexing.embed)
     if replaced and replaced != parsed["key"]:
-        default_storage.delete(replaced)
+        discard(replaced)
