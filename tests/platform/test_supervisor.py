@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from knowsphere import postgres
-from tests.platform.conftest import Home
+from tests.platform.conftest import NOBODY, Home, can_become_nobody
 
 pytestmark = [pytest.mark.xdist_group("embedded-server"), pytest.mark.slow]
 
@@ -203,3 +203,14 @@ uvicorn.Server(config).run()
     assert connection.getresponse().read() == b"('127.0.0.1', '127.0.0.1')"
     server.terminate()
     server.communicate(timeout=20)
+
+
+@can_become_nobody
+def test_an_ordinary_user_needs_no_more(make_home):
+    product = Product(make_home("a folder of 用户", user=NOBODY))
+    assert product.status("/readyz") == 200
+    running = [product.child("uvicorn"), product.child("qcluster"), psutil.Process(product.home.postmaster)]
+    assert {process.uids().real for process in running} == {NOBODY}
+    product.process.send_signal(signal.SIGINT)
+    assert product.finish() == 0
+    product.assert_nothing_left()
