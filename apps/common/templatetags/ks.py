@@ -54,3 +54,9 @@ def when(moment: datetime) -> str:
 def percent(share: float) -> int:
     """Return a share from 0 to 1 as a whole number of hundredths."""
     return round(100 * min(max(share, 0.0), 1.0))
+
+
+@register.filter
+def innermost(path: str) -> str:
+    """Return the last heading of a path of headings."""
+    return path.rpartition(" > ")[2]
