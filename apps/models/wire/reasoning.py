@@ -27,6 +27,7 @@ class ThinkFilter:
         self._held = ""
         self._seen: list[str] = []  # of the template's block, to be given back
         self._last = "\n"  # last character of the answer
+        self._thought = opened  # blank space before an answer counts only where no block came before
 
     def feed(self, text: str) -> tuple[str, str]:
         """Take more text; return what is decided of it as (answer, reasoning)."""
@@ -53,7 +54,7 @@ class ThinkFilter:
                 return "", held
             self.unopened = True
             return "".join(self._seen) + held, ""
-        return (held if self._state == "text" else held.strip()), ""
+        return (held.strip() if self._state == "start" and self._thought else held), ""
 
     def _read_start(self, text: str) -> str:
         visible = text.lstrip()
@@ -61,8 +62,11 @@ class ThinkFilter:
             self._held = text
             return ""
         tag = next((tag for tag in OPENERS if visible.startswith(tag)), "")
-        self._state = "block" if tag else "text"
-        return visible[len(tag) :]
+        if tag:
+            self._state, self._thought = "block", True
+            return visible[len(tag) :]
+        self._state = "text"
+        return visible if self._thought else text
 
     def _read_block(self, text: str, reasoning: list[str]) -> str:
         at, tag = _first(text, CLOSERS)
