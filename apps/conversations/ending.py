@@ -7,8 +7,10 @@ so; then the turn fails for the reader, who still has the text, while storing it
 import asyncio
 import logging
 import random
+from dataclasses import replace
 
 import psycopg
+from django.utils.translation import gettext as _
 
 from apps.agents.turn import TurnOutcome, TurnRequest
 from apps.common.database import pool
@@ -21,111 +23,125 @@ logger = logging.getLogger(__name__)
 
 PATIENCE_S = 60.0
 GIVE_UP_S = 600.0
+TIMES_LOST = 5
 AWAY = (psycopg.OperationalError, psycopg.InterfaceError, OSError)
 
 
-async def end_turn(
-    outcome: TurnOutcome,
-    *,
-    request: TurnRequest,
-    log: TurnLog,
-    sink: TurnSink,
-    writer: EventWriter,
-    process: str,
-) -> None:
-    """Store an outcome and send ``turn.finished``; the stored answer is what was sent as tokens."""
-    sink.finish()
-    loop = asyncio.get_running_loop()
-    began = loop.time()
-    pause, lost = 0.1, 0
-    while True:
-        try:
-            await _store(outcome, request=request, log=log, sink=sink, writer=writer)
-            return
-        except rows.TurnLost:
-            lost += 1
-            if lost > 5 or not await _put_back(request, log, process):
-                logger.warning("turn %s was erased while it ran", request.turn_id)
-                _declare_unstored(outcome, request, log)
+class Ending:
+    """The end of one turn; ``run`` returns when nothing is left to do."""
+
+    def __init__(
+        self, outcome: TurnOutcome, *, request: TurnRequest, log: TurnLog, sink: TurnSink, writer: EventWriter
+    ) -> None:
+        self.outcome = outcome
+        self.request = request
+        self.log = log
+        self.sink = sink
+        self.writer = writer
+        self._clock = asyncio.get_running_loop().time
+        self._began = self._clock()
+        self._warned = False
+        self._times_lost = 0
+
+    async def run(self, process: str) -> None:
+        """Store the outcome and send ``turn.finished``; the stored answer is what was sent as tokens."""
+        self.sink.finish()
+        pause = 0.1
+        while True:
+            try:
+                await self._store()
                 return
-        except AWAY as error:
-            waited = loop.time() - began
-            if pause == 0.1:
-                logger.warning("the answer waits for the database: %s", type(error).__name__)
-                if not log.closed:
-                    log.emit("step", {"name": "store_answer", "status": "started", "elapsed_ms": 0,
-                                      "detail": {"waiting_for": "database"}})  # fmt: skip
-            if waited > PATIENCE_S and not log.closed:
-                outcome = _declare_unstored(outcome, request, log)
-            if waited > GIVE_UP_S:
-                logger.error("the answer could not be stored within %d s", GIVE_UP_S)
+            except rows.TurnLost:
+                self._times_lost += 1
+                if self._times_lost > TIMES_LOST or not await self._put_back(process):
+                    logger.warning("turn %s was erased while it ran", self.request.turn_id)
+                    self._fail()
+                    return
+            except AWAY as error:
+                if not self._wait_on(error):
+                    return
+            except Exception:
+                logger.exception("the answer could not be stored")
+                self._fail()
                 return
-        except Exception:
-            logger.exception("the answer could not be stored")
-            _declare_unstored(outcome, request, log)
-            return
-        await asyncio.sleep(pause * random.uniform(0.5, 1))  # noqa: S311 (spreads retries)
-        pause = min(pause * 2, 1.0)
+            await asyncio.sleep(pause * random.uniform(0.5, 1))  # noqa: S311 (spreads retries)
+            pause = min(pause * 2, 1.0)
 
-
-async def _store(
-    outcome: TurnOutcome, *, request: TurnRequest, log: TurnLog, sink: TurnSink, writer: EventWriter
-) -> None:
-    """Store events, then the ending; only then append the last event, unless the log has one already."""
-    await writer.flush()
-    seq = len(log.frames) + (0 if log.closed else 1)
-    event = _finished(outcome, request, seq)
-    ending = rows.Ending(
-        turn_id=request.turn_id,
-        conversation_id=request.conversation_id,
-        status=outcome.status,
-        text=sink.text,
-        seq=seq,
-        at_ms=log.now_ms(),
-        event=event,
-        sources=outcome.sources or sink.sources(),
-        model=outcome.model,
-        usage=outcome.usage,
-        error=outcome.error,
-    )
-    async with (await pool()).connection(timeout=CONNECT_S) as connection:
-        await rows.store_ending(connection, ending)
-    if not log.closed:
-        log.append("turn.finished", encode(event).decode(), at_ms=ending.at_ms)
-        log.written = len(log.rows)
-
-
-def _finished(outcome: TurnOutcome, request: TurnRequest, seq: int) -> dict[str, object]:
-    return {
-        "status": outcome.status,
-        "message": str(rows.message_id(request.turn_id, "assistant")),
-        "error": outcome.error,
-        "last_seq": seq,
-    }
-
-
-async def _put_back(request: TurnRequest, log: TurnLog, process: str) -> bool:
-    """Insert the turn anew and have its events stored again."""
-    try:
+    async def _store(self) -> None:
+        """Store events, then the ending; only then append the last event, unless the log has one already."""
+        await self.writer.flush()
+        if self._warned and not self.log.closed:
+            self._warned = False
+            self._step("finished", "")
+            await self.writer.flush()
+        seq = len(self.log.frames) + (0 if self.log.closed else 1)
+        event = self._finished(seq)
+        ending = rows.Ending(
+            turn_id=self.request.turn_id,
+            conversation_id=self.request.conversation_id,
+            status=self.outcome.status,
+            text=self.sink.text,
+            seq=seq,
+            at_ms=self.log.now_ms(),
+            event=event,
+            sources=self.outcome.sources or self.sink.sources(),
+            model=self.outcome.model,
+            usage=self.outcome.usage,
+            error=self.outcome.error,
+        )
         async with (await pool()).connection(timeout=CONNECT_S) as connection:
-            back = await rows.put_back(connection, request.turn_id, request.conversation_id, request.question, process)
-    except AWAY:
-        return True  # tried again by the caller
-    log.written = 0
-    return back
+            await rows.store_ending(connection, ending)
+        if not self.log.closed:
+            self.log.append("turn.finished", encode(event).decode(), at_ms=ending.at_ms)
+            self.log.written = len(self.log.rows)
 
+    async def _put_back(self, process: str) -> bool:
+        """Insert the turn anew and have its events stored again; False if its conversation is gone."""
+        try:
+            async with (await pool()).connection(timeout=CONNECT_S) as connection:
+                back = await rows.put_back(
+                    connection,
+                    self.request.turn_id,
+                    self.request.conversation_id,
+                    self.request.question,
+                    process,
+                )
+        except AWAY:
+            return True
+        self.log.written = 0
+        return back
 
-def _declare_unstored(outcome: TurnOutcome, request: TurnRequest, log: TurnLog) -> TurnOutcome:
-    """Tell the sockets that the text is only on their screens; return what is stored, should it still be."""
-    failed = TurnOutcome(
-        status="failed",
-        text=outcome.text,
-        sources=outcome.sources,
-        usage=outcome.usage,
-        error=errors.AnswerNotStored().as_dict(),
-        model=outcome.model,
-    )
-    if not log.closed:
-        log.append("turn.finished", encode(_finished(failed, request, len(log.frames) + 1)).decode())
-        log.close()
-    return failed
+    def _wait_on(self, error: Exception) -> bool:
+        """Tell the reader what is waited for, and after a minute that it took too long. False: give up."""
+        waited = self._clock() - self._began
+        if not self._warned:
+            self._warned = True
+            logger.warning("the answer waits for the database: %s", type(error).__name__)
+            self._step("started", _("The database does not answer. The answer is kept and stored when it is back."))
+        if waited > PATIENCE_S:
+            self._fail()
+        if waited > GIVE_UP_S:
+            logger.error("the answer could not be stored within %d s", GIVE_UP_S)
+        return waited <= GIVE_UP_S
+
+    def _step(self, status: str, detail: str) -> None:
+        if not self.log.closed:
+            elapsed = int((self._clock() - self._began) * 1000) if status == "finished" else 0
+            step = {"name": "store_answer", "status": status, "elapsed_ms": elapsed, "detail": detail}
+            self.log.emit("step", step)
+
+    def _fail(self) -> None:
+        """Tell the sockets that the text is only on their screens; that is also what may still be stored."""
+        if self.log.closed:
+            return
+        self.outcome = replace(self.outcome, status="failed", error=errors.AnswerNotStored().as_dict())
+        self.log.append("turn.finished", encode(self._finished(len(self.log.frames) + 1)).decode())
+        self.log.close()
+
+    def _finished(self, seq: int) -> dict[str, object]:
+        return {
+            "status": self.outcome.status,
+            "message": str(rows.message_id(self.request.turn_id, "assistant")),
+            "error": self.outcome.error,
+            "last_seq": seq,
+        }

@@ -26,7 +26,7 @@ from apps.common import logs
 from apps.common.database import pool
 from apps.common.errors import KnowSphereError
 from apps.conversations import errors, rows_liveness
-from apps.conversations.ending import end_turn
+from apps.conversations.ending import Ending
 from apps.conversations.erasing import erase_deleted
 from apps.conversations.log import TurnLog
 from apps.conversations.news import WISH_S, News
@@ -141,14 +141,8 @@ class Engine:
         await asyncio.wait({running.work})
         outcome = self._outcome(running, running.work)
         try:
-            await end_turn(
-                outcome,
-                request=running.request,
-                log=running.log,
-                sink=running.sink,
-                writer=self.writer,
-                process=self.process,
-            )
+            ending = Ending(outcome, request=running.request, log=running.log, sink=running.sink, writer=self.writer)
+            await ending.run(self.process)
         finally:
             running.log.close()
             self._forget(running)

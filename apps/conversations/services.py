@@ -11,6 +11,7 @@ from apps.agents.models import Agent
 from apps.agents.turn import AskOptions, TurnRequest
 from apps.common.database import pool
 from apps.common.errors import NotFound, ServiceUnavailable
+from apps.common.text import legible
 from apps.conversations import errors, history, rows, rows_liveness
 from apps.conversations.engine import ENGINE
 from apps.conversations.erasing import UNDO
@@ -79,7 +80,7 @@ async def _begin(connection: rows.Connection, conversation: Conversation, ask: A
     turn_id = uuid4()
     row = await rows.begin(
         connection, ASKABLE.bound(actor.pk, conversation.pk), turn_id=turn_id, client_id=ask.client_id,
-        question=ask.text, title=ask.text.strip()[:TITLE_LENGTH], options=_stored(options), process=ENGINE.process,
+        question=ask.text, title=title_of(ask.text), options=_stored(options), process=ENGINE.process,
     )  # fmt: skip
     if row is None:
         raise NotFound
@@ -93,6 +94,11 @@ async def _begin(connection: rows.Connection, conversation: Conversation, ask: A
         id=turn_id, conversation_id=row["id"], number=row["number"], client_id=ask.client_id,
         status=Turn.Status.RUNNING, question=ask.text, options=_stored(options), owner_process=ENGINE.process,
     )  # fmt: skip
+
+
+def title_of(text: str) -> str:
+    """Return the beginning of a first question, as one line."""
+    return " ".join(legible(text).split())[:TITLE_LENGTH].strip()
 
 
 def _stored(options: AskOptions) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from django.utils.translation import gettext as _
 
+WARNINGS = {"store_answer", "checkpoint"}  # steps that appear only when something is amiss
 SHOWN_TYPES = ("step", "understanding", "tool.started", "tool.finished")
 
 
@@ -41,6 +42,8 @@ def words() -> dict[str, list[str]]:
         "get_document_info": [_("Looking up documents"), _("Looked up documents")],
         "get_stored_data": [_("Reading a stored result"), _("Read a stored result")],
         "answer": [_("Answering"), _("Answered")],
+        "store_answer": [_("Waiting for the database"), _("Stored the answer")],
+        "checkpoint": [_("Saving the conversation"), _("The conversation’s state was not saved")],
         "other": [_("Using a tool"), _("Used a tool")],
     }
 
@@ -70,6 +73,10 @@ def _apply(lines: dict[str, Line], kind: str, data: dict[str, Any]) -> None:
         if data.get("status") == "started":
             lines.pop("answer", None)  # of an earlier round, which ended in tool calls
         _step(lines, "answer", data)
+    elif kind == "step" and data.get("name") in WARNINGS:
+        _step(lines, data["name"], data)
+        if data.get("detail"):
+            lines[data["name"]].details.append(str(data["detail"]))
     elif kind == "understanding" and "query_understand" in lines and data.get("rewrite_query"):
         lines["query_understand"].details = [f"“{data['rewrite_query']}”"]
     elif kind == "tool.started":

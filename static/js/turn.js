@@ -122,6 +122,7 @@ export class LiveTurn {
       if (name === "answer" && !this.text) this.drop("answer");
       this.step(name, name, "running");
     } else this.step(name, name, frame.status === "finished" ? "ok" : "bad", frame.elapsed_ms);
+    if (typeof frame.detail === "string") this.detail(name, frame.detail);
   }
 
   step(key, name, state, elapsed = null) {

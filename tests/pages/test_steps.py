@@ -40,3 +40,16 @@ def test_steps_come_in_order_with_times_and_what_was_looked_for():
 def test_a_step_that_never_ended_was_cut_off():
     (line,) = timeline(EVENTS[1:2], answered=False, over=True)
     assert (line.state, line.label) == ("bad", "Understood the question")
+
+
+def test_what_was_amiss_is_said():
+    events = [
+        event("step", name="store_answer", status="started", elapsed_ms=0, detail="The database does not answer."),
+        event("step", name="store_answer", status="finished", elapsed_ms=3000, detail=""),
+        event("step", name="checkpoint", status="failed", elapsed_ms=0, detail="Not saved."),
+    ]
+    lines = timeline(events, answered=False, over=True)
+    assert [(line.label, line.state, line.details) for line in lines] == [
+        ("Stored the answer", "ok", ["The database does not answer."]),
+        ("The conversation’s state was not saved", "bad", ["Not saved."]),
+    ]

@@ -56,12 +56,12 @@ class Installation:
             self.port = free.getsockname()[1]
         return self
 
-    def start_web(self):
+    def start_web(self, **environment):
         self.web = subprocess.Popen(
             [sys.executable, "-m", "uvicorn", "tests.conversations.live.scripted_asgi:application", "--port",
              str(self.port), "--ws", "websockets-sansio", "--lifespan", "on", "--log-level", "error",
              "--timeout-graceful-shutdown", "1"],
-            env=self.home.environment(), stdout=subprocess.DEVNULL, stderr=self.log.open("ab"),
+            env=self.home.environment(**environment), stdout=subprocess.DEVNULL, stderr=self.log.open("ab"),
         )  # fmt: skip
         for _ in range(300):
             try:
@@ -89,10 +89,11 @@ class Installation:
             return connection.execute(sql, {"conversation": self.conversation}).fetchall()
 
     def answer(self):
-        return self.rows(
+        found = self.rows(
             "SELECT t.status, m.text FROM conversations_message m JOIN conversations_turn t ON t.id = m.turn_id"
             " WHERE m.role = 'assistant' AND t.conversation_id = %(conversation)s ORDER BY t.number DESC LIMIT 1"
-        )[0]
+        )
+        return found[0] if found else None
 
 
 @pytest.fixture(scope="module")
@@ -185,3 +186,19 @@ async def test_an_answer_outlives_its_database(web):
         assert again.frames == frames
         await again.ask("say 2")
         assert (await again.until("turn.finished"))["status"] == "succeeded"
+
+
+async def test_a_database_that_stays_away_leaves_the_text_to_the_reader_and_is_stored_late(web):
+    await asyncio.to_thread(web.kill_web)
+    await asyncio.to_thread(web.start_web, PATIENCE_S="1")
+    async with web.tab() as one:
+        await one.ask("say 60 60")
+        await one.until("token")
+        os.kill(web.home.postmaster, signal.SIGKILL)
+        end = await one.until("turn.finished", timeout=30)
+        assert (end["status"], end["error"]["code"]) == ("failed", "answer_not_stored")
+        assert one.text == "".join(words(60))
+    await asyncio.to_thread(postgres.start, web.home.cluster)
+    async with asyncio.timeout(30):
+        while await asyncio.to_thread(web.answer) != ("failed", "".join(words(60))):
+            await asyncio.sleep(0.2)

@@ -8,6 +8,7 @@ from datetime import timedelta
 from uuid import UUID
 
 import pytest
+from django.db import transaction
 from django.utils import timezone
 
 from apps.common.database import close_pool, in_db, pool
@@ -75,6 +76,7 @@ async def test_a_lost_notice_does_not_lose_the_stop(tab):
         assert (await one.until("turn.finished", timeout=5))["status"] == "stopped"
 
 
+@transaction.atomic
 def left_behind(conversation, *, seconds, process="gone-1-abcd"):
     """A running turn of a process that no longer is, as far as it came."""
     turn = Turn.objects.create(

@@ -35,7 +35,7 @@ async def stored_answer(turn):
 
 async def test_a_turn_streams_and_is_stored(tab, conversation):
     async with tab() as one:
-        await one.ask("cite  please and thank you")
+        await one.ask("cite  please\nand\u202e thank you")
         end = await one.turn()
     frames = one.frames
     assert [frame["seq"] for frame in frames] == list(range(1, len(frames) + 1))
@@ -56,7 +56,7 @@ async def test_a_turn_streams_and_is_stored(tab, conversation):
     assert [(c.n, c.page, c.cited, c.text) for c in citations] == [
         (1, 9, True, "Economy class is booked."), (2, 3, True, "住宿标准为每晚 600 元。"),
     ]  # fmt: skip
-    assert (await in_thread(lambda: Conversation.objects.get(pk=conversation.pk))).title == "cite  please and"
+    assert (await in_thread(lambda: Conversation.objects.get(pk=conversation.pk))).title == "cite please and"
 
 
 async def test_live_blocks_are_the_reloaded_rendering(tab):
