@@ -6,6 +6,7 @@ from uuid import UUID
 from django.db import DatabaseError
 
 from apps.knowledge import services
+from apps.knowledge.services.sweeping import WAITED_AT_START
 
 logger = logging.getLogger(__name__)
 
@@ -21,7 +22,7 @@ def index_document(document_id: str) -> str:
 
 
 def sweep() -> dict[str, int]:
-    """Return expired work to the queue and erase what is deleted for good. Scheduled every minute."""
+    """Return lost work to the queue and erase what is deleted for good. Scheduled every minute."""
     return services.sweep()
 
 
@@ -33,6 +34,6 @@ def sweep_files() -> int:
 def sweep_at_start() -> None:
     """Sweep as a worker starts; a database that is not up yet is the next minute's business."""
     try:
-        services.sweep()
+        services.sweep(waited=WAITED_AT_START)
     except DatabaseError:
         logger.warning("no sweep at the start: the database does not answer")

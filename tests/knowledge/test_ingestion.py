@@ -168,7 +168,20 @@ def test_work_of_a_dead_worker_goes_back_to_the_queue_and_then_aside(add, embedd
 def test_a_lease_that_is_still_good_is_left_alone(add):
     document = add(GUIDE)
     document.claim(Status.PARSING, among=[Status.UPLOADED], lease=timedelta(seconds=30))
-    assert sweep() == {"recovered": 0, "erased": 0}
+    assert sweep() == {"recovered": 0, "requeued": 0, "erased": 0}
+
+
+def test_a_task_lost_with_its_worker_is_queued_again_once_nothing_else_waits(add):
+    document, other = add(GUIDE), add("other", "other.md")
+    later = timezone.now() + timedelta(hours=1)
+    OrmQ.objects.filter(pk=OrmQ.objects.earliest("pk").pk).update(lock=later)  # as a worker's that was killed
+    Document.objects.filter(pk=document.pk).update(changed_at=timezone.now() - timedelta(minutes=2))
+    assert sweep()["requeued"] == 0
+    OrmQ.objects.update(lock=later)
+    assert sweep()["requeued"] == 1
+    assert sweep()["requeued"] == 0
+    assert OrmQ.objects.filter(lock__lt=later).count() == 1
+    assert other.status == Status.UPLOADED
 
 
 def test_running_a_task_again_does_not_index_again(ingest):

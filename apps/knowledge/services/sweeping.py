@@ -7,6 +7,7 @@ from django.core.files.storage import default_storage
 from django.db import transaction
 from django.db.models import F, Q, QuerySet
 from django.utils import timezone
+from django_q.models import OrmQ
 
 from apps.knowledge import storage
 from apps.knowledge.models import Document, KnowledgeBase
@@ -15,6 +16,9 @@ from apps.knowledge.services.documents import UNDO, enqueue
 logger = logging.getLogger(__name__)
 
 MOST_INTERRUPTIONS = 3
+WAITED = timedelta(seconds=60)
+WAITED_AT_START = timedelta(seconds=5)
+MOST_REQUEUED = 200  # a sweep; the next one goes on
 ORPHAN_AFTER = timedelta(hours=1)
 
 
@@ -51,9 +55,35 @@ def recover_expired(documents: QuerySet[Document]) -> int:
     return count
 
 
-def sweep() -> dict[str, int]:
-    """Recover, erase what is deleted for good, and drop files without a row. Run at start and every minute."""
-    return {"recovered": recover_expired(Document.objects.all()), "erased": erase_deleted()}
+def requeue_waiting(*, waited: timedelta) -> int:
+    """Queue again what has waited while the queue was empty: its task is in the hands of a worker that was killed.
+
+    django-q hands such a task out again only after ``retry`` seconds, more than an hour. While other
+    tasks wait, nothing is done: a long queue is no sign of a lost task. A task too many is harmless.
+    """
+    now = timezone.now()
+    if OrmQ.objects.filter(lock__lte=now).exists():
+        return 0
+    waiting = Document.objects.filter(
+        status__in=tuple(Document.BUSY.values()), changed_at__lt=now - waited, deleted_at__isnull=True
+    )
+    count = 0
+    for document in waiting[:MOST_REQUEUED]:
+        with transaction.atomic():
+            same = Document.objects.filter(pk=document.pk, status=document.status, changed_at=document.changed_at)
+            if same.update(changed_at=now):
+                enqueue(document)
+                count += 1
+    return count
+
+
+def sweep(*, waited: timedelta = WAITED) -> dict[str, int]:
+    """Recover, queue again, and erase what is deleted for good. Run as a worker starts and every minute."""
+    return {
+        "recovered": recover_expired(Document.objects.all()),
+        "requeued": requeue_waiting(waited=waited),
+        "erased": erase_deleted(),
+    }
 
 
 def erase_deleted() -> int:
