@@ -76,6 +76,10 @@ class ConversationConsumer(RefusingConsumer):
         except KnowSphereError as error:
             await self.refuse(error)
             return
+        except Exception:
+            logger.exception("a socket could not be admitted")
+            await self.refuse(Unexpected())
+            return
         translation.activate(self.caller.language(self.user.language))
         self._leave = ENGINE.join(self.conversation_id, self._turn_began)
 

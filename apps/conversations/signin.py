@@ -4,6 +4,7 @@ Two short statements on the async pool instead of Channels' middleware, which pu
 the process through the ORM in one thread.
 """
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
@@ -31,6 +32,7 @@ Headers = Iterable[tuple[bytes, bytes]]
 PERSON = rows.Door(lambda user, row: User.objects.filter(pk=row, is_active=True).values())
 VISIBLE = rows.Door(lambda user, row: Conversation.objects.visible_to(user).filter(pk=row).values())
 
+SESSION_NAME = re.compile(r"[A-Za-z0-9]{8,64}")
 _sessions = import_module(settings.SESSION_ENGINE).SessionStore()
 
 
@@ -116,7 +118,7 @@ async def admit(caller: Caller, conversation_id: UUID, *, known: User | None = N
         NotFound: there is no such conversation, or it is not theirs.
         ServiceUnavailable: the database does not answer.
     """
-    if not caller.session_key:
+    if not SESSION_NAME.fullmatch(caller.session_key):
         raise errors.SignedOut
     try:
         async with rows.connected() as connection:

@@ -324,6 +324,7 @@ async def test_a_refused_socket_is_told_why(server, tab, session, people, conver
     bea = await in_thread(lambda: people.session(people.bea))
     assert await refusal(tab(session=None)) == ("signed_out", 4401)
     assert await refusal(tab(session="0" * 32)) == ("signed_out", 4401)
+    assert await refusal(tab(session='"\\000abcdefgh"')) == ("signed_out", 4401)
     assert await refusal(tab(session=mal)) == ("not_found", 4404)
     assert await refusal(tab(session=bea)) == ("not_found", 4404)
     assert await refusal(Tab(server, uuid4(), session=session)) == ("not_found", 4404)
