@@ -37,7 +37,7 @@ async def doc_retrieval(context: TurnContext, arguments: Arguments) -> ToolResul
         return ToolResult("\n".join([reason, *notes]), summary=counted(context, ()))
 
     def body(passage: Passage) -> tuple[str, str]:
-        shown = excerpt(passage.text, arguments.query, limit=EXCERPT)
+        shown = excerpt(passage.text, arguments.query, limit=EXCERPT, focus=passage.focus)
         return shown, "full" if shown == passage.text else "excerpt"
 
     text, shown = show(context, "doc_retrieval", found.passages, body, notes=notes)

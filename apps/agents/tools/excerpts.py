@@ -1,8 +1,10 @@
 """The part of a passage that a query is about. Pure."""
 
 import re
+from collections import Counter
 from itertools import pairwise
 
+FOCUS = 1  # terms of one place only, that the focus is worth
 CJK = re.compile(r"[\u3400-\u9fff]")
 SENTENCE_END = re.compile(r"(?<=[。！？；!?])|(?<=[.;])\s+|\n+")
 
@@ -18,16 +20,22 @@ def terms(text: str) -> set[str]:
     return found
 
 
-def excerpt(text: str, query: str, *, limit: int) -> str:
+def excerpt(text: str, query: str, *, limit: int, focus: int | None = None) -> str:
     """Return at most about ``limit`` characters of whole sentences around the query's terms.
 
-    A text within the limit comes back whole; cut ends are marked with "…".
+    ``focus`` is a character that should be in it, where the search knows one. A text within the limit
+    comes back whole; cut ends are marked with "…".
     """
     if len(text) <= limit:
         return text
     wanted = terms(query)
     spans = _sentences(text)
-    scores = [len(wanted & terms(text[start:end])) for start, end in spans]
+    found = [wanted & terms(text[start:end]) for start, end in spans]
+    often = Counter(term for sentence in found for term in sentence)
+    scores = [
+        sum(1 / often[term] for term in sentence) + FOCUS * (focus is not None and start <= focus < end)
+        for sentence, (start, end) in zip(found, spans, strict=True)
+    ]
     best = max(range(len(spans)), key=lambda i: (scores[i], -i))
     low = high = best
     while True:
