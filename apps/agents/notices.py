@@ -9,7 +9,7 @@ NOTICES = {
         "Select one, or upload documents, and ask again."
     ),
     "web_off": _("This needs the web, and web access is off for this question. Turn it on and ask again."),
-    "remembered": _("I will remember that. You can delete it at any time in your memory settings."),
+    "remembered": _("I will remember that."),
     "no_memory": _("This could not be saved to your memory. Ask again to remember it."),
     "passages_found": _("Passages: %(passages)s, documents: %(documents)s"),
     "documents_described": _("Documents: %(documents)s"),

@@ -92,7 +92,12 @@ async def _load(request: TurnRequest) -> "tuple[TurnSaver | None, dict[str, Any]
     from apps.agents import checkpoints
 
     saver = await checkpoints.saver()
-    return saver, await saver.load(_config(request)) if saver else None
+    try:
+        return saver, await saver.load(_config(request)) if saver else None
+    except Exception:
+        # A state that cannot be read, say of an older library: the turn goes on from rows, without one.
+        logger.exception("the state of conversation %s cannot be read", request.conversation_id)
+        return None, None
 
 
 def _config(request: TurnRequest) -> Any:

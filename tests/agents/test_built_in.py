@@ -94,6 +94,12 @@ async def test_a_greeting_is_greeted(talk, question, said):
     assert talk.sink.of("tool.started") == []
 
 
+async def test_a_question_that_goes_on_takes_the_one_before_along(talk):
+    await talk.ask("How many public holidays are there in Japan?")
+    outcome = await talk.ask("And in Germany?")
+    assert "Country: Germany; Public holidays: 11" in outcome.text
+
+
 async def test_an_excerpt_is_read_in_full_before_it_is_quoted(talk, ann):
     filler = "\n\n".join(f"Point {n} of the travel policy says nothing of interest to anybody here." for n in range(12))
     text = f"# Travel\n\nThe travel policy covers trains and trams.\n\n{filler}\n\nThe office dog is called Bruno."

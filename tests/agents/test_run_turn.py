@@ -299,3 +299,29 @@ def test_importing_the_runner_does_not_import_langgraph():
     code = "import django; django.setup(); import apps.agents.runner, sys; print('langgraph' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+async def test_the_tables_are_made_once_and_in_their_own_schema(talk, vendor):
+    vendor.script([Reply("One.")])
+    await talk.ask("Hello")
+    async with (await checkpoints.pool()).connection() as connection:
+        assert await checkpoints._are_current(connection)
+        cursor = await connection.execute(
+            "SELECT DISTINCT schemaname AS name FROM pg_tables WHERE tablename LIKE 'checkpoint%'"
+        )
+        assert [row["name"] for row in await cursor.fetchall()] == [checkpoints.SCHEMA]
+        await connection.execute("ALTER TABLE checkpoint_blobs ALTER COLUMN blob SET STORAGE EXTENDED")
+        assert not await checkpoints._are_current(connection)
+    await checkpoints.close_pool()
+    async with (await checkpoints.pool()).connection() as connection:
+        assert await checkpoints._are_current(connection)
+
+
+async def test_a_state_that_cannot_be_read_is_rebuilt_from_rows(talk, vendor):
+    vendor.script([Reply("One."), Reply("Two.")])
+    await talk.ask("Hello one")
+    async with (await checkpoints.pool()).connection() as connection:
+        await connection.execute("UPDATE checkpoint_blobs SET blob = '\\xc1'::bytea")
+    outcome = await talk.ask("Hello two")
+    assert (outcome.status, talk.rebuilt) == ("succeeded", 1)
+    assert "One." in [message["content"] for message in vendor.requests[-1].messages]

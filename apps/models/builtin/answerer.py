@@ -24,6 +24,7 @@ READ_IN_FULL = 4  # of the best hits
 CONTEXT = re.compile(r"\A(?:<(\w+)>\n.*?\n</\1>\n\n)+", re.DOTALL)
 RESULT = re.compile(r'^<result id="c(\d+)" ([^\n]*)>\n(.*?)\n</result>$', re.DOTALL | re.MULTILINE)
 HEADING = re.compile(r"""\bheading=(?:"([^"]*)"|'([^']*)')""")
+FOLLOWS = re.compile(r"^\W*(?:and|what about|how about)\b|^\W*那|呢\W*$", re.I)
 PIECE = re.compile(r"\s*\S{1,12}")
 HELLO = re.compile(
     r"^\W*(?:hi|hello|hey|good (?:morning|afternoon|evening)|你好|您好|嗨|哈喽|早上好|下午好|晚上好|早安)", re.I
@@ -67,11 +68,17 @@ async def answer(request: ChatRequest) -> AsyncGenerator[ChatDelta, None]:
 
 
 def _turn(messages: Sequence[Wire]) -> tuple[str, list[Wire]]:
-    """Return the question without what the prompt puts before it, and the messages after it."""
-    asked = max((i for i, m in enumerate(messages) if m["role"] == "user" and not _is_notice(m)), default=None)
-    if asked is None:
+    """Return the question without what the prompt puts before it, and the messages after it.
+
+    A question that only goes on from the one before ("and in Japan?", "那餐费呢？") takes it along.
+    """
+    asked = [i for i, message in enumerate(messages) if message["role"] == "user" and not _is_notice(message)]
+    if not asked:
         return "", []
-    return CONTEXT.sub("", str(messages[asked]["content"])).strip(), list(messages[asked + 1 :])
+    question, *before = [CONTEXT.sub("", str(messages[i]["content"])).strip() for i in asked[:-3:-1]]
+    if before and FOLLOWS.search(question):
+        question = f"{before[0]} {question}"
+    return question, list(messages[asked[-1] + 1 :])
 
 
 def _is_notice(message: Wire) -> bool:
