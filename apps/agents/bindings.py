@@ -40,8 +40,8 @@ from apps.workspaces.models import User, Workspace
 
 T = TypeVar("T")
 
-HISTORY_SHARE = 0.4  # of the model's context window
-PROMPT_SHARE = 0.8
+HISTORY_SHARE = 0.5  # of the model's context window
+PROMPT_SHARE = 0.85
 CEILING = Budget(rounds=20, calls=100, wall_s=900)  # the most that an agent's configuration may say
 
 

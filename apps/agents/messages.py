@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from apps.models.chat import Wire
+from apps.models.tokens import PER_MESSAGE, estimate
 
 INTERRUPTED_TOOL = "[interrupted before this tool returned]"
 INTERRUPTED_ANSWER = "[no answer: this turn was interrupted]"
@@ -66,7 +67,8 @@ def question_and_answer(turn: Sequence[Wire]) -> tuple[str, str]:
 
 
 def estimated_tokens(message: Wire) -> int:
-    """Return about how many tokens a message has: a third of its bytes, rather too many than too few."""
+    """Return about how many tokens a message has, rather too many than too few."""
     calls = message.get("tool_calls") or ()
-    text = (message.get("content") or "", *(call["function"]["arguments"] for call in calls))
-    return sum(len(part.encode()) for part in text) // 3 + 4
+    return (
+        PER_MESSAGE + estimate(message.get("content") or "") + sum(estimate(c["function"]["arguments"]) for c in calls)
+    )

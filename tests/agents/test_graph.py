@@ -11,6 +11,7 @@ from apps.agents import graph, nodes, tools
 from apps.agents.context import Budget, Switches
 from apps.agents.errors import EmptyAnswer
 from apps.agents.messages import INTERRUPTED_ANSWER
+from apps.agents.prefix import request_bytes
 from apps.models.chat import ChatDelta, ChatReply, Usage
 from tests.agents.fakes import Said, calling, make_context, passage, text
 from tests.vendor import call
@@ -327,3 +328,36 @@ async def test_only_explicit_statements_are_remembered(question, kept):
     else:
         assert "- I work in Berlin" in requests[0].messages[-1]["content"]
         assert "Berlin" not in requests[0].messages[0]["content"]
+
+
+async def test_twenty_turns_repeat_most_of_their_prompt():
+    """Shares of bytes that repeat the conversation's request before, as a vendor's cache sees it."""
+    state, before = {}, b""
+    sent = reused = possible = 0
+    for number in range(1, 21):
+        found = [passage(f"T{number} P{i} " + "fact about leave. " * 45) for i in range(6)]
+        context, _, requests = make_context(
+            passages=found,
+            number=number,
+            question=f"Question {number} about leave and pay, please?",
+            rebuilt=[] if number == 1 else None,
+            budget=Budget(prompt_tokens=int(32_768 * 0.85), history_tokens=32_768 // 2),
+            replies=[
+                calling(call("doc_retrieval", {"query": f"q{number}"}, f"a{number}")),
+                calling(call("list_chunks", {"ids": ["c1", "c2", "c3"]}, f"b{number}")),
+                text("An answer of some length. " * 15),
+            ],
+        )
+        state = await drive(context, state)
+        for position, request in enumerate(requests):
+            now = request_bytes(request.tools, request.messages)
+            same = next(
+                (i for i, (a, b) in enumerate(zip(before, now, strict=False)) if a != b), min(len(before), len(now))
+            )
+            assert position == 0 or same == len(before)  # within a turn nothing is ever read anew
+            sent, reused, possible = sent + len(now), reused + same, possible + min(len(before), len(now))
+            before = now
+        share = context.record.reused_bytes / context.record.request_bytes
+        assert 0 <= share <= 1
+    assert reused / sent >= 0.87
+    assert reused / possible >= 0.92
