@@ -142,6 +142,7 @@ def _composer(request: PersonRequest, workspace: Workspace) -> dict[str, Any]:
     bases = KnowledgeBase.objects.visible_to(request.user).filter(workspace=workspace)
     shown = list(bases.with_counts().order_by("name"))
     model = gateway.resolve("chat", workspace_id=workspace.pk)
+    gateway.warm_up()
     return {
         "bases": shown,
         "ready": any(base.ready_count for base in shown),  # type: ignore[attr-defined]

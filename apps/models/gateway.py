@@ -47,6 +47,7 @@ __all__ = [
     "resolve_reference",
     "stream_chat",
     "token_counter",
+    "warm_up",
 ]
 
 ANSWERER = "apps.models.builtin.answerer.answer"
@@ -130,6 +131,17 @@ async def _embed_and_close(model: ResolvedModel, texts: Sequence[str], partial: 
         return await embedding.embed_remotely(model, texts, partial=partial)
     finally:
         await connections.close()
+
+
+def warm_up() -> None:
+    """Begin to load what every question needs in this process; returns at once.
+
+    For the moment at which somebody opens a page to ask: the second that it takes passes while they
+    write, and a server that nobody asks stays small.
+    """
+    from apps.models.builtin import embedder
+
+    embedder.warm_up()
 
 
 def token_counter(model: ResolvedModel) -> Callable[[str], int]:

@@ -76,6 +76,24 @@ def test_the_order_of_texts_and_their_neighbours_do_not_matter():
     assert (together * backwards).sum(axis=1).min() > 0.9999
 
 
+def test_warming_up_does_not_wait(monkeypatch):
+    gate = threading.Event()
+    asked = []
+
+    def slow(text):
+        asked.append(text)
+        gate.wait(5)
+
+    embedder._load_network.cache_clear()
+    monkeypatch.setattr(embedder, "_question", slow)
+    began = time.perf_counter()
+    embedder.warm_up()
+    assert time.perf_counter() - began < 0.5
+    gate.set()
+    embedder.EXECUTOR.submit(lambda: None).result(5)
+    assert asked
+
+
 def test_no_texts_no_vectors():
     assert embedder.embed_now([], purpose="query").shape == (0, 384)
 

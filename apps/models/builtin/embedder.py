@@ -78,6 +78,12 @@ async def embed(texts: Sequence[str], *, purpose: str) -> "Vectors":
     return await loop.run_in_executor(EXECUTOR, lambda: embed_now(texts, purpose=purpose))
 
 
+def warm_up() -> None:
+    """Begin to load in the background and return at once: somebody is about to ask."""
+    if not _load_network.cache_info().currsize:
+        EXECUTOR.submit(_question, "hello")
+
+
 def count_tokens(text: str) -> int:
     """Return how many tokens the model makes of a text, without its prefix and borders."""
     return len(_tokenizer().ids(text)) if text else 0
