@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from time import perf_counter
 
 import psycopg
 from psycopg import AsyncConnection, AsyncCursor, pq
@@ -68,28 +67,19 @@ async def run_legs(connection: AsyncConnection[DictRow], legs: Mapping[str, Leg]
 async def _run_once(
     connection: AsyncConnection[DictRow], legs: Mapping[str, Leg], outcome: Outcome
 ) -> psycopg.Error | None:
+    """Send everything at once. Up to the pipeline's end it is one transaction, which the limits are local to."""
     cursors: dict[str, AsyncCursor[DictRow]] = {}
-    began = perf_counter()
+    failure = None
     try:
-        async with connection.pipeline(), connection.transaction():
+        async with connection.pipeline():
             for name, leg in legs.items():
                 await connection.execute(_LIMIT, [f"{leg.timeout_ms}ms"])
                 cursors[name] = connection.cursor()
                 await cursors[name].execute(*leg.statement)
-            for name, cursor in cursors.items():
-                outcome.rows[name] = await cursor.fetchall()
-                now = perf_counter()
-                outcome.ms[name], began = (now - began) * 1000, now
     except psycopg.Error as error:
-        await _collect(cursors, outcome)
-        return error
-    return None
-
-
-async def _collect(cursors: Mapping[str, AsyncCursor[DictRow]], outcome: Outcome) -> None:
-    """Keep the rows of the legs that had finished before another failed."""
-    for name, cursor in cursors.items():
-        finished = cursor.pgresult is not None and cursor.pgresult.status == pq.ExecStatus.TUPLES_OK
-        if name not in outcome.rows and finished:
+        failure = error
+    for name, cursor in cursors.items():  # those that had finished before another failed have their rows
+        if cursor.pgresult is not None and cursor.pgresult.status == pq.ExecStatus.TUPLES_OK:
             outcome.rows[name] = await cursor.fetchall()
-            outcome.ms.setdefault(name, 0.0)
+            outcome.ms[name] = max((row["ms"] for row in outcome.rows[name]), default=0.0)
+    return failure

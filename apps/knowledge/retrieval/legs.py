@@ -2,7 +2,7 @@
 
 Every leg returns the same columns. ``leg, rank, score, chunk_id`` come for up to DEPTH passages, so
 that a passage that another leg brings has its true score here too; what a Passage needs besides
-comes for the first ``candidates`` of them.
+comes for the first ``candidates`` of them. ``ms`` is how long the statement had run at that row.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ from apps.knowledge.retrieval.scope import Scope
 
 Statement = tuple[str, dict[str, Any]]
 
-DEPTH = 200  # passages that a leg scores
+DEPTH = 100  # passages that a leg scores
 SHORTEST_VERBATIM, LONGEST_VERBATIM = 3, 32  # characters of a question that trigrams are asked about
 
 _DOOR = """door AS MATERIALIZED (
@@ -21,7 +21,8 @@ _DOOR = """door AS MATERIALIZED (
 )"""
 _IN_FULL = """
 SELECT r.leg, r.rank, r.score, r.chunk_id, c.document_id, c.knowledge_base_id, d.name AS document,
-       c.text, c.heading, c.page, c.page_end, c.start, c."end"
+       c.text, c.heading, c.page, c.page_end, c.start, c."end",
+       1000 * extract(epoch FROM clock_timestamp() - statement_timestamp())::float8 AS ms
 FROM ranked r
 LEFT JOIN knowledge_chunk c ON c.id = CASE WHEN r.rank <= %(candidates)s THEN r.chunk_id END
 LEFT JOIN knowledge_document d ON d.id = c.document_id
@@ -47,26 +48,30 @@ def vector_leg(door: Scope, *, bases: Sequence[UUID], vector: str, candidates: i
         vector: the question's embedding as text, ``[0.1,…]``, L2-normalised like the stored ones.
         candidates: passages to return in full.
 
-    Plan: scan of the bases' vectors by ``knowledge_base_id``, hash semi-join with the door,
-    HashAggregate by passage, top-N sort: linear in the bases' vectors, and never approximate (an
-    HNSW index under tenants' filters loses passages). ``<#>`` is the negative inner product:
+    Plan: scan of the bases' vectors by ``knowledge_base_id``, HashAggregate by passage, hash
+    semi-join of the passages with the door (before it, it would cost a third more), top-N sort:
+    linear in the bases' vectors, and never approximate (an HNSW index under tenants' filters loses
+    passages). ``<#>`` is the negative inner product:
     of normalised vectors that is the cosine, at less cost.
     """
     sql = f"""
 WITH {_DOOR.format(door=door.sql)},
 scanned AS (
-    SELECT v.passage_id, v.chunk_id = v.passage_id AS whole, -(v.embedding <#> %(vector)s::halfvec) AS cosine
+    SELECT v.passage_id, v.document_id, v.chunk_id = v.passage_id AS whole,
+           -(v.embedding <#> %(vector)s::halfvec) AS cosine
     FROM knowledge_chunkvector v
-    WHERE v.knowledge_base_id = ANY(%(bases)s) AND v.document_id IN (SELECT id FROM door)
+    WHERE v.knowledge_base_id = ANY(%(bases)s)
     OFFSET 0 -- or each aggregate below would compute the cosine anew
 ),
 best AS (
-    SELECT passage_id, max(cosine) FILTER (WHERE whole) AS whole, max(cosine) FILTER (WHERE NOT whole) AS part
-    FROM scanned GROUP BY passage_id
+    SELECT passage_id, document_id,
+           max(cosine) FILTER (WHERE whole) AS whole, max(cosine) FILTER (WHERE NOT whole) AS part
+    FROM scanned GROUP BY passage_id, document_id
 ),
 scored AS (
     SELECT passage_id AS chunk_id, (coalesce(whole, part) + coalesce(part, whole)) / 2 AS score
-    FROM best ORDER BY score DESC, passage_id LIMIT {DEPTH}
+    FROM best WHERE document_id IN (SELECT id FROM door)
+    ORDER BY score DESC, passage_id LIMIT {DEPTH}
 ),
 ranked AS (
     SELECT 'vector' AS leg, row_number() OVER (ORDER BY score DESC, chunk_id) AS rank, score, chunk_id FROM scored
@@ -80,8 +85,8 @@ def lexical_leg(
 ) -> Statement:
     """Return the statement of the lexical leg: BM25 over postings, and pg_trgm for what stands there verbatim.
 
-    A term's idf is taken over what this reader may see of these bases, at query time. The two parts
-    come back as legs of their own, "lexical" and "trigram".
+    A term's idf is taken over the selected bases, at query time. The two parts come back as legs of
+    their own, "lexical" and "trigram".
 
     Args:
         door: readable documents, see ``scope``.
@@ -90,8 +95,9 @@ def lexical_leg(
         candidates: passages to return in full.
         verbatim: the question itself, where ``has_trigrams`` says that it is worth it.
 
-    Plan: index-only scan of the postings' primary key (base, term) INCLUDE (document, weight), hash
-    join with the door, two HashAggregates: linear in the postings of the question's terms. The
+    Plan: index-only scan of the postings' primary key (base, term) INCLUDE (document, weight), an
+    aggregate by term and one by passage, hash semi-join of the passages with the door, top-N sort:
+    linear in the postings of the question's terms. The
     trigram part is a bitmap scan of ``passage_trigrams``, whose cost grows with all tenants' text:
     hence only for short questions, and under a time limit that search sets.
     """
@@ -136,23 +142,26 @@ def _bm25(terms: Mapping[str, float]) -> str:
     only = next(iter(terms))
     single = len(terms) == 1 and len(only) == 1 and not only.isascii()
     term = "(%(terms)s::text[])[1]" if single else "p.term"
-    count = "count(DISTINCT chunk_id)" if single else "count(*)"
+    count = "count(DISTINCT chunk_id)::float8" if single else "count(*)::float8"
     matches = f"p.term >= {term} AND p.term < chr(ascii({term}) + 1)" if single else "p.term = ANY(%(terms)s)"
     return f"""hits AS MATERIALIZED (
-    SELECT {term} AS term, p.chunk_id, p.weight
+    SELECT {term} AS term, p.chunk_id, p.document_id, p.weight
     FROM knowledge_posting p
-    WHERE p.knowledge_base_id = ANY(%(bases)s) AND {matches} AND p.document_id IN (SELECT id FROM door)
+    WHERE p.knowledge_base_id = ANY(%(bases)s) AND {matches}
 ),
 idf AS MATERIALIZED (
     SELECT h.term, t.weight * ln(1 + (greatest(n.passages, h.n) - h.n + 0.5) / (h.n + 0.5)) AS weight
     FROM (SELECT term, {count} AS n FROM hits GROUP BY term) AS h
     JOIN unnest(%(terms)s::text[], %(weights)s::float8[]) AS t(term, weight) USING (term)
-    CROSS JOIN (SELECT coalesce(sum(chunk_count), 0) AS passages FROM door) AS n
+    CROSS JOIN (SELECT coalesce(sum(chunk_count), 0)::float8 AS passages FROM door) AS n
+),
+summed AS (
+    SELECT h.chunk_id, h.document_id, sum(h.weight * i.weight) AS score
+    FROM hits h JOIN idf i USING (term) GROUP BY h.chunk_id, h.document_id
 ),
 bm25 AS (
-    SELECT h.chunk_id, sum(h.weight * i.weight) AS score
-    FROM hits h JOIN idf i USING (term)
-    GROUP BY h.chunk_id ORDER BY score DESC, h.chunk_id LIMIT {DEPTH}
+    SELECT chunk_id, score FROM summed WHERE document_id IN (SELECT id FROM door)
+    ORDER BY score DESC, chunk_id LIMIT {DEPTH}
 ),"""  # noqa: S608
 
 

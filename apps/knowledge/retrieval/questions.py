@@ -14,6 +14,8 @@ from apps.common.errors import KnowSphereError
 from apps.models import gateway
 from apps.models.chat import ResolvedModel
 
+IN_PROCESS = "builtin:"
+
 logger = logging.getLogger(__name__)
 
 
@@ -40,7 +42,8 @@ async def embed_question(query: str, bases: Sequence[DictRow]) -> Embedded:
         query: the question.
         bases: rows of ``scope.BASE_COLUMNS``; a base without a model holds nothing yet and is left out.
     """
-    models, failed = await in_db(_resolved, bases)
+    ours = all(not base["embedding_model"] or base["embedding_model"].startswith(IN_PROCESS) for base in bases)
+    models, failed = _resolved(bases) if ours else await in_db(_resolved, bases)  # ours need no row
     answers = await asyncio.gather(*(_embed(model, query) for model, _bases in models))
     embedded = Embedded(failed=failed)
     for (_model, members), vector in zip(models, answers, strict=True):

@@ -111,10 +111,10 @@ async def _search(user: User | AnonymousUser, query: str, selected: list[UUID], 
     stages += [Stage(name, _leg_ms(name, outcome), len(terms) or 1, len(rows)) for name, rows in legs.items()]
 
     began = perf_counter()
-    passages = _fused(legs, candidates)
-    stages.append(Stage("fusion", _ms(began), len(passages), min(top_k, len(passages))))
+    found, passages = _fused(legs, candidates, top_k)
+    stages.append(Stage("fusion", _ms(began), found, len(passages)))
     reason = "" if passages else "nothing_indexed" if "vector" in legs else "no_match"
-    return SearchResult(tuple(passages[:top_k]), tuple(stages), degraded, reason)
+    return SearchResult(passages, tuple(stages), degraded, reason)
 
 
 def candidate_count(top_k: int) -> int:
@@ -170,7 +170,8 @@ def _by_leg(outcome: Outcome) -> dict[str, list[DictRow]]:
     return legs
 
 
-def _fused(legs: Mapping[str, list[DictRow]], candidates: int) -> list[Passage]:
+def _fused(legs: Mapping[str, list[DictRow]], candidates: int, top_k: int) -> tuple[int, tuple[Passage, ...]]:
+    """Return how many passages were candidates, and the best ``top_k`` of them."""
     scored: dict[str, Scored[UUID]] = {}
     rows: dict[UUID, DictRow] = {}
     ranks: dict[UUID, dict[str, int]] = {}
@@ -184,7 +185,7 @@ def _fused(legs: Mapping[str, list[DictRow]], candidates: int) -> list[Passage]:
         for rank, row in enumerate(found, start=1):
             ranks.setdefault(row["chunk_id"], {})[name] = rank
     fused = convex_combination(scored, weights=WEIGHTS)
-    return [_passage(rows[chunk_id], score, ranks[chunk_id]) for chunk_id, score in fused]
+    return len(fused), tuple(_passage(rows[chunk_id], score, ranks[chunk_id]) for chunk_id, score in fused[:top_k])
 
 
 def _passage(row: DictRow, score: float, ranks: dict[str, int]) -> Passage:
