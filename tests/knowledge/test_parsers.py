@@ -219,7 +219,7 @@ def test_word_without_styles_has_headings_by_their_chinese_numbers():
         p("第一章 总则") + p("一、目的") + p("（一）范围") + p("一、这是一个完整的句子，它说明了目的。") + p("正文内容")
     )
     assert read(docx(body), "a.docx").markdown == (
-        "# 第一章 总则\n\n## 一、目的\n\n### （一）范围\n\n一、这是一个完整的句子，它说明了目的。\n\n正文内容"
+        "# 管理办法\n\n# 第一章 总则\n\n## 一、目的\n\n### （一）范围\n\n一、这是一个完整的句子，它说明了目的。\n\n正文内容"
     )
 
 

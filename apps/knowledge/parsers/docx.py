@@ -67,9 +67,12 @@ class _Reader:
     def read(self, body: Any) -> Parsed:
         """Return the document."""
         self.content(body)
-        if not self.styled:
+        if not self.styled and self.numbered:
+            if self.numbered[0][0] > 0 and _may_be_heading(self.blocks[0]):
+                self.blocks[0] = f"# {self.blocks[0]}"
             for index, level in self.numbered:
-                self.blocks[index] = f"{'#' * level} {self.blocks[index]}"
+                self.blocks[index] = f"{'#' * level} {self.blocks[index].strip()}"
+                self.items.discard(index)
         self.appendix()
         markdown, starts = "", []
         for index, block in enumerate(self.blocks):
@@ -130,7 +133,11 @@ class _Reader:
             self.styled = True
             self.add(f"{'#' * level} {_one_line(f'{label} {text}' if label not in ('', '-') else text)}")
         elif text and label:
-            self.items.add(self.add(f"{'  ' * depth}{label} {text}"))
+            index = self.add(f"{'  ' * depth}{label} {text}")
+            self.items.add(index)
+            guess = _numbered_level(f"{label}{text}") if label != "-" else 0
+            if guess and index >= 0:
+                self.numbered.append((index, guess))
         elif text:
             index = self.add(text)
             guess = _numbered_level(text)
@@ -280,13 +287,17 @@ def _descend(element: Any, wanted: str) -> Iterator[Any]:
 
 def _numbered_level(text: str) -> int:
     """Return the heading level that a short paragraph's number suggests, 0 for none."""
-    if len(text) > LONGEST_HEADING or text.endswith(SENTENCE_END) or "\n" in text:
+    if not _may_be_heading(text):
         return 0
     for pattern, level in ZH_NUMBERED:
         if pattern.match(text):
             return level
     decimal = DECIMAL_NUMBERED.match(text)
     return min(decimal.group(1).count(".") + 2, 6) if decimal else 0
+
+
+def _may_be_heading(text: str) -> bool:
+    return len(text) <= LONGEST_HEADING and not text.endswith(SENTENCE_END) and "\n" not in text
 
 
 def _one_line(text: str) -> str:

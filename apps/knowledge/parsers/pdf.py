@@ -15,6 +15,7 @@ EDGE_LINES = 2  # at the top and bottom of a page, where running heads stand
 MARGIN = 0.15  # of the page's height
 HEADING_RATIO = 1.15
 LONGEST_HEADING = 120
+SHORT_LINE, FULL_SHARE = 20, 0.75  # characters; share of the usual line above which a line is full
 LONGEST_RUNNING_HEAD = 60  # characters, where it may differ by numbers
 TEXT_OF_A_PAGE = 8  # characters other than white space; fewer on all pages, with pictures, are a scanner's stamp
 SENTENCE_END = ("。", ".", "！", "!", "？", "?", "：", ":", "；", ";", "”", "…")
@@ -176,8 +177,8 @@ def _heading_levels(pages: list[list[_Line]]) -> dict[float, int]:
 
 
 def _page_markdown(page: list[_Line], levels: dict[float, int]) -> str:
-    widths = sorted(len(line.text) for line in page if line.text)
-    full = widths[int(len(widths) * 0.9)] * 0.6 if widths else 0
+    widths = sorted(len(line.text) for line in page if len(line.text) > SHORT_LINE)
+    full = widths[len(widths) // 2] * FULL_SHARE if widths else 0.0
     blocks: list[str] = []
     before: _Line | None = None
     for line in page:
@@ -197,7 +198,7 @@ def _page_markdown(page: list[_Line], levels: dict[float, int]) -> str:
 
 
 def _level(line: _Line, levels: dict[float, int]) -> int:
-    fits = line.text and len(line.text) <= LONGEST_HEADING and any(character.isalpha() for character in line.text)
+    fits = line.text[:1].isalnum() and len(line.text) <= LONGEST_HEADING and any(map(str.isalpha, line.text))
     return levels.get(line.size, 0) if fits else 0
 
 

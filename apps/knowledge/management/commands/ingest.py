@@ -13,6 +13,7 @@ from uuid import UUID
 
 from django.core.files import File
 from django.core.management.base import BaseCommand, CommandError
+from django.db import InterfaceError, OperationalError, connection
 from django.utils.translation import gettext as _
 
 from apps.common.errors import KnowSphereError
@@ -23,6 +24,7 @@ from apps.workspaces import command_line
 from apps.workspaces.models import User, Workspace
 
 AHEAD = 32  # files that are stored before the first of them has to be done, so that workers can share the work
+DATABASE_AWAY_S = 60  # how long a database that was restarted is waited for
 FAILED = (Document.Status.ERROR_PARSING, Document.Status.ERROR_INDEXING)
 
 
@@ -154,9 +156,18 @@ def _added(path: Path, knowledge_base: KnowledgeBase, person: User) -> _Item:
 
 def _finished(item: _Item) -> _Item:
     """Work on a document, or wait while another process does, until it is done."""
-    pause = 0.05
+    pause, away_since = 0.05, 0.0
     while item.document:
-        item.status = services.ingest_document(item.document)
+        try:
+            item.status = services.ingest_document(item.document)
+            away_since = 0.0
+        except (OperationalError, InterfaceError):
+            away_since = away_since or time.monotonic()
+            if time.monotonic() - away_since > DATABASE_AWAY_S:
+                raise
+            connection.close()
+            time.sleep(1)
+            continue
         if item.status in Document.FINAL:
             document = Document.objects.get(pk=item.document)
             item.chunks = document.chunk_count
