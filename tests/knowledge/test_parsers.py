@@ -215,12 +215,16 @@ def test_word_headings_lists_and_merged_cells():
 
 
 def test_word_without_styles_has_headings_by_their_chinese_numbers():
-    body = (
-        p("第一章 总则") + p("一、目的") + p("（一）范围") + p("一、这是一个完整的句子，它说明了目的。") + p("正文内容")
-    )
-    assert read(docx(body), "a.docx").markdown == (
-        "# 管理办法\n\n# 第一章 总则\n\n## 一、目的\n\n### （一）范围\n\n一、这是一个完整的句子，它说明了目的。\n\n正文内容"
-    )
+    sentence = "一、这是一个完整的句子，它说明了目的。"
+    paragraphs = ("管理办法", "第一章 总则", "一、目的", "（一）范围", sentence, "正文内容")
+    assert read(docx("".join(map(p, paragraphs))), "a.docx").markdown.split("\n\n") == [
+        "# 管理办法",
+        "# 第一章 总则",
+        "## 一、目的",
+        "### （一）范围",
+        sentence,
+        "正文内容",
+    ]
 
 
 def test_word_pages_are_those_of_its_last_layout():
