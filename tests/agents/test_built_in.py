@@ -52,50 +52,46 @@ def talk(ann, acme, base):
     return Talk(ann, acme)
 
 
-@pytest.mark.parametrize(
-    ("question", "fact", "document", "lead"),
-    [
-        ("How many days of annual leave does every employee have?", "twenty-five days", "Leave.md", "From your doc"),
-        ("How long can parents take paid leave after a birth?", "fourteen weeks", "Leave.md", "From your documents:"),
-        ("How many public holidays are there in Japan?", "Country: Japan; Public holidays: 16", "Leave.md", "From"),
-        ("出差住宿每晚最高可以报销多少钱？", "六百元", "报销制度.md", "文档中的相关内容："),
-        ("午餐补贴每天是多少？", "三十元", "报销制度.md", "文档中的相关内容："),
-    ],
-)
-async def test_it_quotes_the_fact_with_the_marker_of_its_document(talk, question, fact, document, lead):
-    outcome = await talk.ask(question)
-    assert outcome.status == "succeeded"
-    assert outcome.text.startswith(lead)
-    [line] = [line for line in outcome.text.splitlines() if fact in line]
-    number = int(line.rpartition("[[c")[2].rstrip("]"))
-    source = next(source for source in outcome.sources if source.n == number)
-    assert source.document == document
-    assert talk.sink.of("understanding")[0]["method"] == "local"
-    assert outcome.model.startswith("builtin:")
-    assert talk.sink.of("tool.started")[0]["name"] == "doc_retrieval"
+QUOTED = [
+    ("How many days of annual leave does every employee have?", "twenty-five days", "Leave.md", "From your documents:"),
+    ("How long can parents take paid leave after a birth?", "fourteen weeks", "Leave.md", "From your documents:"),
+    ("出差住宿每晚最高可以报销多少钱？", "六百元", "报销制度.md", "文档中的相关内容："),
+    ("午餐补贴每天是多少？", "三十元", "报销制度.md", "文档中的相关内容："),
+]
+SAID = [
+    ("Which parasite used antigenic variation to evade destruction?", "Not in your documents."),
+    ("忽必烈政府的三大部分是什么？", "文档中没有相关内容。"),
+]
+GREETED = [("Hello!", "Hello!"), ("你好", "你好！"), ("谢谢", "不客气！")]
 
 
-@pytest.mark.parametrize(
-    ("question", "said"),
-    [
-        ("Which parasite used antigenic variation to evade destruction?", "Not in your documents."),
-        ("忽必烈政府的三大部分是什么？", "文档中没有相关内容。"),
-    ],
-)
-async def test_it_says_when_nothing_fits(talk, question, said):
-    outcome = await talk.ask(question)
-    assert (outcome.status, outcome.text) == ("succeeded", said)
+async def test_it_quotes_the_fact_with_the_marker_of_its_document(ann, acme, base):
+    for question, fact, document, lead in QUOTED:
+        talk = Talk(ann, acme)
+        outcome = await talk.ask(question)
+        assert outcome.status == "succeeded"
+        assert outcome.text.startswith(lead), question
+        [line] = [line for line in outcome.text.splitlines() if fact in line]
+        number = int(line.rpartition("[[c")[2].rstrip("]"))
+        assert next(source for source in outcome.sources if source.n == number).document == document
+        assert talk.sink.of("understanding")[0]["method"] == "local"
+        assert outcome.model.startswith("builtin:")
+        assert talk.sink.of("tool.started")[0]["name"] == "doc_retrieval"
 
 
-@pytest.mark.parametrize(("question", "said"), [("Hello!", "Hello!"), ("你好", "你好！"), ("谢谢", "不客气！")])
-async def test_a_greeting_is_greeted(talk, question, said):
-    outcome = await talk.ask(question)
-    assert outcome.text.startswith(said)
-    assert talk.sink.of("tool.started") == []
+async def test_it_says_when_nothing_fits_and_greets_who_greets(ann, acme, base):
+    for question, said in SAID:
+        outcome = await Talk(ann, acme).ask(question)
+        assert (outcome.status, outcome.text) == ("succeeded", said)
+    for question, said in GREETED:
+        talk = Talk(ann, acme)
+        assert (await talk.ask(question)).text.startswith(said)
+        assert talk.sink.of("tool.started") == []
 
 
 async def test_a_question_that_goes_on_takes_the_one_before_along(talk):
-    await talk.ask("How many public holidays are there in Japan?")
+    outcome = await talk.ask("How many public holidays are there in Japan?")
+    assert "Country: Japan; Public holidays: 16" in outcome.text
     outcome = await talk.ask("And in Germany?")
     assert "Country: Germany; Public holidays: 11" in outcome.text
 
