@@ -12,6 +12,7 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.vary import vary_on_headers
 
 from apps.conversations import pages, services, sources, steps
 from apps.conversations.forms import AskForm
@@ -114,6 +115,7 @@ def show_turn(request: PersonRequest, slug: str, turn_id: UUID) -> HttpResponse:
 
 @require_safe
 @never_cache
+@vary_on_headers("HX-Request")
 @login_required
 def show_source(request: PersonRequest, slug: str, turn_id: UUID, n: int) -> HttpResponse:
     """Show a source of an answer: the cited passage, highlighted within its document."""

@@ -134,7 +134,7 @@ function begin(form) {
   }
 }
 
-// After "Try again" or "Cancel" the row moves on: ask for it again.
-document.addEventListener("htmx:afterRequest", (event) => {
-  if (event.detail.elt.dataset?.then === "resume" && event.detail.successful) htmx.trigger("#poll", "resume");
+// After "Try again", "Cancel" and "Delete" the server asks to look at the rows again.
+document.addEventListener("resume", (event) => {
+  if (event.target.id !== "poll") htmx.trigger("#poll", "resume");
 });

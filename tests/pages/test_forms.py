@@ -1,5 +1,7 @@
 """What pages do with what people send: forms come back with their errors, acts lead on, Undo undoes."""
 
+import re
+
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.urls import reverse
@@ -101,15 +103,17 @@ def test_the_original_is_a_download_and_never_a_page(upload, client):
     assert response["Content-Security-Policy"].startswith("sandbox")
 
 
-def test_rows_that_move_are_asked_for_and_those_that_are_gone_taken_out(upload, client, handbook):
+def test_rows_that_changed_are_sent_and_those_that_are_gone_taken_out(upload, client, handbook):
     upload()
     document = Document.objects.get()
     gone = "00000000-0000-4000-8000-000000000000"
     url = reverse("knowledge:show-progress", args=["acme", handbook.pk])
-    page = client.get(url, {"row": [str(document.pk), gone, "nonsense"]}).content.decode()
+    page = client.get(url, {"row": [f"{document.pk}~parsed~1~0.00~0", gone, "nonsense"]}).content.decode()
     assert f'id="document-{document.pk}" hx-swap-oob="true"' in page
     assert f'<tr id="document-{gone}" hx-swap-oob="delete">' in page
     assert "load delay:1s" in page
+    shown = re.search(r'name="row" value="(.+?)"', page).group(1)
+    assert f"document-{document.pk}" not in client.get(url, {"row": shown}).content.decode()
     Document.objects.update(status="indexed")
     assert "load delay:1s" not in client.get(url).content.decode()
 

@@ -2,7 +2,7 @@
 
 from django import template
 
-from apps.knowledge import errors
+from apps.knowledge import errors, progress
 from apps.knowledge.models import Document
 
 register = template.Library()
@@ -12,6 +12,12 @@ register = template.Library()
 def failure(document: Document) -> str:
     """Return why a document could not be read or indexed, and what to do, in one sentence."""
     return errors.failure(document.error_code, document.error_details).message
+
+
+@register.filter
+def seen_as(document: Document) -> str:
+    """Return id and state as the page shows them, to ask only for what has changed since."""
+    return progress.seen_as(document)
 
 
 @register.filter

@@ -114,7 +114,8 @@ def delete_document(request: PersonRequest, slug: str, document_id: UUID) -> Htt
     text = _("“%(name)s” was deleted.") % {"name": document.name}
     undo = reverse("knowledge:restore-document", args=[slug, document.pk])
     if request.htmx:
-        return trigger_client_event(HttpResponse(), "toast", {"text": text, "undo": undo})
+        done = trigger_client_event(HttpResponse(), "toast", {"text": text, "undo": undo})
+        return trigger_client_event(done, "resume", after="settle")
     messages.success(request, text, extra_tags=undo)
     return redirect("knowledge:show-knowledge-base", slug, document.knowledge_base_id)
 
@@ -142,4 +143,5 @@ def _changed(request: PersonRequest, slug: str, document_id: UUID, service: Call
         return redirect("knowledge:show-knowledge-base", slug, document.knowledge_base_id)
     bases = KnowledgeBase.objects.visible_to(request.user).with_rights(request.user)
     base = get_object_or_404(bases, pk=document.knowledge_base_id)
-    return render(request, "knowledge/partials/_document_row.html", {**frame, "base": base, "document": document})
+    row = render(request, "knowledge/partials/_document_row.html", {**frame, "base": base, "document": document})
+    return trigger_client_event(row, "resume", after="settle")

@@ -9,8 +9,9 @@ from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.vary import vary_on_headers
 
-from apps.knowledge import services
+from apps.knowledge import progress, services
 from apps.knowledge.forms import KnowledgeBaseForm, ShareForm
 from apps.knowledge.models import Document, KnowledgeBase
 from apps.knowledge.services import sample
@@ -57,6 +58,7 @@ def create_sample(request: PersonRequest, slug: str) -> HttpResponse:
 
 
 @require_safe
+@vary_on_headers("HX-Request")
 @login_required
 def show_knowledge_base(request: PersonRequest, slug: str, base_id: UUID) -> HttpResponse:
     """Show a base's documents: newest first, filtered by name and state, a page at a time."""
@@ -75,14 +77,12 @@ def show_knowledge_base(request: PersonRequest, slug: str, base_id: UUID) -> Htt
 @require_safe
 @login_required
 def show_progress(request: PersonRequest, slug: str, base_id: UUID) -> HttpResponse:
-    """Return the rows named in ``row`` as they are now, and the counts; the page swaps them in place."""
+    """Return the rows that look different from what ``row`` says, and the counts; the page swaps them in place."""
     frame = enter(request, slug)
     visible = KnowledgeBase.objects.visible_to(request.user).filter(workspace=frame["workspace"])
     base = get_object_or_404(visible.with_rights(request.user), pk=base_id)
     documents = Document.objects.visible_to(request.user).filter(knowledge_base=base)
-    asked = request.GET.getlist("row")
-    rows = list(documents.among(asked))
-    gone = set(asked) - {str(row.pk) for row in rows}
+    rows, gone = progress.changes(documents, request.GET.getlist("row"))
     context = {"base": base, "rows": rows, "gone": gone, "counts": documents.counts()}
     context["state"] = request.GET.get("state", "")
     return render(request, "knowledge/partials/_progress.html", {**frame, **context})
