@@ -187,3 +187,8 @@ def test_the_directory_lists_every_page():
         name = page.relative_to(ROOT / "docs").as_posix()
         if name != "README.md" and not name.startswith("decisions/"):
             assert f"({name})" in directory, name
+
+
+def test_pages_that_the_code_names_exist(sources):
+    for name in set(re.findall(r"\bdocs/[\w/-]+\.md", sources)):
+        assert (ROOT / name).exists(), name
