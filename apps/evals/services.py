@@ -5,7 +5,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, sleep
 from typing import Any
 from uuid import UUID
 
@@ -27,6 +27,7 @@ from apps.workspaces.models import User, Workspace
 from apps.workspaces.permissions import require
 
 Progress = Callable[[str, int, int], None]  # stage, done, of how many
+POLL_S = 0.2
 OVERFETCH = 3  # a document may have several passages among the first: fetch more, keep each document's best
 
 
@@ -120,9 +121,19 @@ def _ingest(base: KnowledgeBase, corpus: Any, actor: User, progress: Progress) -
         rows_of.setdefault(document.pk, []).append(key)
         knowledge.ingest_document(document.pk)
         progress("ingest", done, total)
+    _settle(base)
     indexed = Document.objects.filter(knowledge_base=base, status=Document.Status.INDEXED)
     there = set(indexed.values_list("pk", flat=True))
     return {pk: keys for pk, keys in rows_of.items() if pk in there}
+
+
+def _settle(base: KnowledgeBase) -> None:
+    """Wait for what a worker beside us has in hand; what it dropped is ours again when its lease is over."""
+    unsettled = Document.objects.filter(knowledge_base=base).exclude(status__in=Document.FINAL)
+    while waiting := list(unsettled.values_list("pk", flat=True)):
+        for pk in waiting:
+            knowledge.ingest_document(pk)
+        sleep(POLL_S)
 
 
 def _as_text(row: Passage) -> bytes:
