@@ -14,12 +14,15 @@ from apps.knowledge.parsers.parsed import Parsed, ParseFailure, tidy
 EDGE_LINES = 2  # at the top and bottom of a page, where running heads stand
 MARGIN = 0.15  # of the page's height
 HEADING_RATIO = 1.15
+NUMBERED_RATIO = 1.04  # enough where a number stands before it
 LONGEST_HEADING = 120
 SHORT_LINE, FULL_SHARE = 20, 0.75  # characters; share of the usual line above which a line is full
 LONGEST_RUNNING_HEAD = 60  # characters, where it may differ by numbers
 TEXT_OF_A_PAGE = 8  # characters other than white space; fewer on all pages, with pictures, are a scanner's stamp
 SENTENCE_END = ("。", ".", "！", "!", "？", "?", "：", ":", "；", ";", "”", "…")
 BULLET = re.compile(r"\s*(?:[-•●▪◦‣·*–]\s|\(?\d{1,3}[.)、]\s?|[（(]?[一二三四五六七八九十]{1,3}[)）、])")
+NUMBERED = re.compile(r"(\d{1,2}(?:\.\d{1,2}){0,3})\.?\s+(?=[A-Z\u4e00-\u9fff])(?!.*[.;,:。；，：]$)")
+NOT_HEADING = re.compile(r"^#{1,6}(?=\s|$)")  # a sign of the text, that Markdown would take for its own
 NUMBERS = re.compile(r"\d+|\b[ivxlc]+\b", re.I)
 CJK = re.compile(r"[\u3000-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef]")
 HYPHENS = "\ufffe\x02\u00ad"  # what pdfium writes for a hyphen at a line's end
@@ -55,10 +58,10 @@ def parse_pdf(file: BinaryIO) -> Parsed:
     if silent:
         metadata["pages_without_text"] = silent
     _drop_running_heads(pages)
-    levels = _heading_levels(pages)
+    sizes = _sizes(pages)
     markdown, marks = "", []
     for number, page in enumerate(pages, start=1):
-        text = tidy(legible(_page_markdown(page, levels)))
+        text = tidy(legible(_page_markdown(page, sizes)))
         separator = "\n\n" if markdown and text else ""
         marks.append((number, len(markdown) + len(separator)))
         markdown += separator + text
@@ -95,7 +98,8 @@ def _lines(textpage: Any, page_height: float) -> list[_Line]:
             first = at + len(piece) - len(piece.lstrip())
             size, top = _place(textpage, first) if exact else (0.0, 0.0)
             marginal = bool(size) and not MARGIN <= top / (page_height or 1) <= 1 - MARGIN
-            lines.append(_Line(piece.strip().replace("\u00a0", " "), size, top, marginal))
+            words = NOT_HEADING.sub(r"\\\g<0>", piece.strip().replace("\u00a0", " "))
+            lines.append(_Line(words, size, top, marginal))
         elif "\n" in piece and lines and lines[-1].text and not piece.strip("\r\n") and at and text[at - 1] == "\n":
             lines.append(_Line("", 0.0))
         at += len(piece)
@@ -156,50 +160,64 @@ def _body_size(pages: list[list[_Line]]) -> float:
     return weight.most_common(1)[0][0] if weight else 0.0
 
 
-def _heading_levels(pages: list[list[_Line]]) -> dict[float, int]:
-    """Return size -> heading level for the sizes clearly larger than the body's, largest first, at most four."""
+@dataclass(frozen=True, slots=True)
+class _Sizes:
+    """What sizes of letters mean in one document."""
+
+    body: float
+    levels: dict[float, int]  # of sizes clearly larger than the body's
+
+    def level(self, line: _Line) -> int:
+        """Return a line's heading level: by its size, or by a number before it where it is a little larger."""
+        text = line.text
+        if not text[:1].isalnum() or len(text) > LONGEST_HEADING or not any(map(str.isalpha, text)):
+            return 0
+        if line.size in self.levels:
+            return self.levels[line.size]
+        numbered = NUMBERED.match(text) if self.body and line.size > self.body * NUMBERED_RATIO else None
+        return min(numbered.group(1).count(".") + 2, 6) if numbered else 0
+
+
+def _sizes(pages: list[list[_Line]]) -> _Sizes:
+    """Rank the sizes clearly larger than the body's, largest first, at most four levels."""
+    body = _body_size(pages)
     weight: Counter[float] = Counter()
     for page in pages:
         for line in page:
             if line.size:
                 weight[line.size] += len(line.text)
-    body = _body_size(pages)
     larger = [size for size in sorted(weight, reverse=True) if size > body * HEADING_RATIO]
-    if sum(weight[size] for size in larger) > weight.total() * 0.25:
-        return {}  # a slide or a form: size says nothing about structure
-    grouped: dict[float, int] = {}
+    if not body or sum(weight[size] for size in larger) > weight.total() * 0.25:
+        return _Sizes(0.0, {})  # a slide or a form: size says nothing about structure
+    levels: dict[float, int] = {}
     level, last = 0, 0.0
     for size in larger:
         if not last or size < last * 0.93:
             level, last = level + 1, size
-        grouped[size] = level
-    return {size: level for size, level in grouped.items() if level <= 4}
+        if level <= 4:
+            levels[size] = level
+    return _Sizes(body, levels)
 
 
-def _page_markdown(page: list[_Line], levels: dict[float, int]) -> str:
+def _page_markdown(page: list[_Line], sizes: _Sizes) -> str:
     widths = sorted(len(line.text) for line in page if len(line.text) > SHORT_LINE)
     full = widths[len(widths) // 2] * FULL_SHARE if widths else 0.0
     blocks: list[str] = []
     before: _Line | None = None
     for line in page:
-        level = _level(line, levels)
-        if level and before and _level(before, levels) == level and blocks:
+        level = sizes.level(line)
+        if level and before and sizes.level(before) == level and blocks:
             blocks[-1] = _joined(blocks[-1], line.text)
         elif level:
             blocks.append(f"{'#' * level} {line.text.strip(HYPHENS)}")
-        elif before and before.text and line.text and not _level(before, levels) and _continues(before, line, full):
+        elif before and before.text and line.text and not sizes.level(before) and _continues(before, line, full):
             blocks[-1] = _joined(blocks[-1], line.text)
-        elif before and before.text and line.text and not _level(before, levels):
+        elif before and before.text and line.text and not sizes.level(before):
             blocks[-1] += f"\n{line.text}"
         elif line.text:
             blocks.append(line.text)
         before = line
     return "\n\n".join(blocks).translate({ord(mark): None for mark in HYPHENS})
-
-
-def _level(line: _Line, levels: dict[float, int]) -> int:
-    fits = line.text[:1].isalnum() and len(line.text) <= LONGEST_HEADING and any(map(str.isalpha, line.text))
-    return levels.get(line.size, 0) if fits else 0
 
 
 def _continues(before: _Line, line: _Line, full: float) -> bool:
