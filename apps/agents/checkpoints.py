@@ -71,7 +71,7 @@ async def close_pool() -> None:
 def _conninfo() -> str:
     # A checkpoint is a cache: the last moments before a server crash may be lost.
     options = f"-c search_path={SCHEMA} -c synchronous_commit=off"
-    return make_conninfo(conninfo(), options=options, application_name="knowsphere checkpoints")
+    return make_conninfo(conninfo(), options=options, application_name="knowsphere checkpoints", connect_timeout=3)
 
 
 async def _make_tables() -> None:
