@@ -180,3 +180,9 @@ def test_settings_that_cannot_work_are_refused_by_name(values, field):
 def test_settings_are_checked_at_use_too():
     with pytest.raises(ValueError, match="child_overlap"):
         cut("text", ParentChildSettings(child_overlap=384))
+
+
+def test_limits_follow_the_model_that_reads_the_chunks():
+    assert ParentChildSettings().within(200) == ParentChildSettings(parent_tokens=200, child_tokens=200)
+    assert ParentChildSettings(parent_tokens=0).within(8000).parent_tokens == 8000
+    assert ParentChildSettings().within(8000) == ParentChildSettings()

@@ -68,6 +68,10 @@ class ChunkerSettings:
     def check(self) -> None:
         """Raise SettingRefused where numbers do not fit together."""
 
+    def within(self, tokens: int) -> Self:
+        """Return the same settings for a model that reads no more than this many tokens of a chunk."""
+        return self
+
 
 TokenCounter = Callable[[str], int]
 

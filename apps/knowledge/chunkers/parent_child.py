@@ -13,6 +13,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Self
 
 from apps.knowledge.chunkers.blocks import LINE, Block, blocks
 from apps.knowledge.chunkers.drafts import (
@@ -51,6 +52,11 @@ class ParentChildSettings(ChunkerSettings):
                 raise SettingRefused(name, f"must be 0 (no limit) or between 16 and {LARGEST}")
         if not 0 <= self.child_overlap <= self.child_size // 2:
             raise SettingRefused("child_overlap", "must be between 0 and half of child_size")
+
+    def within(self, tokens: int) -> Self:
+        """Return the same settings with both token limits at most ``tokens``; no limit becomes that one."""
+        limits = {name: min(getattr(self, name) or tokens, tokens) for name in ("parent_tokens", "child_tokens")}
+        return replace(self, **limits)
 
 
 @dataclass(frozen=True, slots=True)

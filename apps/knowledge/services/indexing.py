@@ -24,6 +24,8 @@ if TYPE_CHECKING:  # numpy comes with the first document: the web process takes 
     Vectors = NDArray[np.float32]
 
 Embed = Callable[[Work, Sequence[ChunkDraft], ResolvedModel], "Vectors"]
+TITLE_TOKENS = 50  # room for the line of titles that is embedded before a chunk
+LEAST_TOKENS = 32
 BATCH = 32  # chunks between two reports of progress; the gateway cuts further where a vendor wants less
 
 
@@ -64,8 +66,12 @@ def index(work: Work, markdown: str, parsed: dict[str, Any], *, embed: Embed) ->
 def cut(
     knowledge_base: KnowledgeBase, markdown: str, pages: Sequence[Sequence[int]], model: ResolvedModel
 ) -> list[ChunkDraft]:
-    """Cut with the base's chunker, whose settings are checked again because the row may be old."""
+    """Cut with the base's chunker, so that the model reads each chunk whole, with the title before it.
+
+    The settings are checked again, because the row may be old.
+    """
     settings = validated_settings(knowledge_base.chunker, knowledge_base.chunker_settings)
+    settings = settings.within(max(model.max_input - TITLE_TOKENS, LEAST_TOKENS))
     chunker = CHUNKERS.get(knowledge_base.chunker)
     marks = [PageMark(number, start) for number, start in pages]
     return chunker(markdown, marks, settings, gateway.token_counter(model))
