@@ -135,13 +135,15 @@ def test_from_sign_up_to_the_cited_paragraph(address, chromium, new_tab, tmp_pat
     assert download.value.suggested_filename == "响应预案.docx"
 
 
-def test_the_sample_guide_answers_at_once_in_chinese_on_a_phone(address, new_tab):
-    page = new_tab(viewport={"width": 390, "height": 844}, locale="zh-CN", has_touch=True, is_mobile=True)
+@pytest.mark.parametrize("locale", ["zh-CN", "en-GB"])
+def test_the_sample_guide_answers_what_is_suggested_on_a_phone(address, new_tab, locale):
+    page = new_tab(viewport={"width": 390, "height": 844}, locale=locale, has_touch=True, is_mobile=True)
     page.goto(f"{address}/accounts/signup/")
-    page.locator("[name=email]").fill("chen@hengshan.example")
+    page.locator("[name=email]").fill(f"{locale}@hengshan.example")
     page.locator("[name=password1]").fill(PASSWORD)
     page.locator("button.primary").click()
     page.locator("form[action$='/sample/'] button").click()
+    suggested = page.locator("[data-suggest]").all_inner_texts()
     page.locator("[data-suggest]").first.click()
     page.wait_for_url("**/conversations/**")
     answer = page.locator("article").first
@@ -153,3 +155,8 @@ def test_the_sample_guide_answers_at_once_in_chinese_on_a_phone(address, new_tab
     expect(page.locator("#panel")).not_to_be_visible()
     expect(marker).to_be_focused()
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    for number, question in enumerate(suggested[1:], start=1):
+        page.locator("#question").fill(question)
+        page.keyboard.press("Enter")
+        expect(page.locator("article").nth(number)).to_have_attribute("data-status", "succeeded", timeout=60_000)
+        assert page.locator("article").nth(number).locator(".answer .cite").count() > 0
