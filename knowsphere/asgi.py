@@ -17,6 +17,7 @@ from apps.common.lifespan import Lifespan
 from apps.conversations.engine import ENGINE
 from apps.conversations.routing import sockets
 from apps.models.connections import Connections
+from apps.models.ledger import Ledger
 
 
 class Pool:
@@ -31,5 +32,5 @@ class Pool:
 
 
 application = Lifespan(
-    ProtocolTypeRouter({"http": http, "websocket": sockets}), services=[Pool(), Connections(), runner, ENGINE]
+    ProtocolTypeRouter({"http": http, "websocket": sockets}), services=[Pool(), Ledger(), Connections(), runner, ENGINE]
 )

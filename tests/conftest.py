@@ -31,6 +31,15 @@ def _no_heart():
     work.RENEW_EVERY_S = 3600.0
 
 
+@pytest.fixture(autouse=True)
+def _own_ledger():
+    """Leave no calls of one test to be written in another."""
+    from apps.models import ledger
+
+    yield
+    ledger.forget_pending()
+
+
 @pytest.fixture
 def data_folder():
     """The folder of public test data; tests that need it are skipped without."""

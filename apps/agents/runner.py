@@ -20,6 +20,7 @@ from apps.agents.messages import INTERRUPTED_ANSWER
 from apps.agents.turn import EventSink, TurnOutcome, TurnRequest
 from apps.common.database import in_db
 from apps.common.errors import KnowSphereError, ServiceUnavailable
+from apps.models.accounting import Caller, charged_to
 from apps.models.chat import Wire
 
 if TYPE_CHECKING:
@@ -80,7 +81,9 @@ async def run_turn(request: TurnRequest, *, events: EventSink, stop: asyncio.Eve
         return _failed(ServiceUnavailable(service="database"), language)
     finally:
         loading.cancel()
-    return await _Turn(request, bound, events, stop, language).run(saver, values)
+    caller = Caller(bound.workspace.pk, bound.user.pk, bound.agent_id, request.conversation_id, request.turn_id)
+    with charged_to(caller):
+        return await _Turn(request, bound, events, stop, language, caller).run(saver, values)
 
 
 async def _ready() -> None:
@@ -109,13 +112,20 @@ class _Turn:
     """A turn that is bound: its state, its run, its end."""
 
     def __init__(
-        self, request: TurnRequest, bound: Bound, events: EventSink, stop: asyncio.Event, language: str
+        self,
+        request: TurnRequest,
+        bound: Bound,
+        events: EventSink,
+        stop: asyncio.Event,
+        language: str,
+        caller: Caller,
     ) -> None:
         self.request = request
         self.bound = bound
         self.events = events
         self.stop = stop
         self.language = language
+        self.tally = caller.tally
         self.record = TurnRecord()
 
     async def run(self, saver: "TurnSaver | None", values: dict[str, Any] | None) -> TurnOutcome:
@@ -181,6 +191,7 @@ class _Turn:
             self._warn("checkpoint", context.say("no_checkpoint"))
         if record.cut:
             self._warn("agent", context.say("cut"))
+        cost = self.tally.known_cost
         usage = {
             "prompt": record.usage.prompt,
             "completion": record.usage.completion,
@@ -188,7 +199,8 @@ class _Turn:
             "estimated": record.usage.estimated,
             "prefix_reused": round(record.reused_bytes / record.request_bytes, 4) if record.request_bytes else 0.0,
             "unknown_citations": record.unknown_citations,
-            "cost": None,
+            "cost": None if cost is None else float(cost),
+            "currency": self.tally.currency,
         }
         self.events.emit("usage", usage)
         status = "failed" if error else "stopped" if record.stopped else "succeeded"

@@ -32,6 +32,7 @@ from apps.conversations.log import TurnLog
 from apps.conversations.news import WISH_S, News
 from apps.conversations.sink import TurnSink
 from apps.conversations.writer import EventWriter
+from apps.models import ledger
 
 logger = logging.getLogger(__name__)
 
@@ -143,6 +144,7 @@ class Engine:
         try:
             ending = Ending(outcome, request=running.request, log=running.log, sink=running.sink, writer=self.writer)
             await ending.run(self.process)
+            await ledger.flush_soon()  # behind the turn's last event: nobody waits for it
         finally:
             running.log.close()
             self._forget(running)

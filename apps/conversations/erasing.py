@@ -8,6 +8,7 @@ from django.utils.module_loading import import_string
 
 from apps.common.database import in_db
 from apps.conversations.models import Conversation, Turn
+from apps.models import ledger
 
 UNDO = timedelta(seconds=60)  # how long a deleted conversation can be restored
 
@@ -26,4 +27,5 @@ def _lapsed() -> list[UUID]:
 
 
 def _erase(conversation_id: UUID) -> None:
-    Conversation.objects.filter(pk=conversation_id, deleted_at__isnull=False).delete()
+    if Conversation.objects.filter(pk=conversation_id, deleted_at__isnull=False).delete()[0]:
+        ledger.erase_conversation(conversation_id)

@@ -11,7 +11,7 @@ from apps.common.errors import KnowSphereError
 from apps.common.fields import MASK
 from apps.models import services
 from apps.models.configuration import Configuration, validate_configuration
-from apps.models.models import ModelConfig
+from apps.models.models import ModelConfig, UsageRecord
 from apps.workspaces.models import User
 
 
@@ -96,3 +96,39 @@ class ModelConfigAdmin(admin.ModelAdmin[ModelConfig]):
         if not enabled:
             services.change_model(model=made, actor=actor, enabled=False)
         obj.pk = made.pk
+
+
+@admin.register(UsageRecord)
+class UsageRecordAdmin(admin.ModelAdmin[UsageRecord]):
+    """What was used, by whom; written by the gateway, changed by nobody."""
+
+    list_display = (
+        "at",
+        "workspace",
+        "user_id",
+        "model",
+        "purpose",
+        "tokens_in",
+        "tokens_out",
+        "tokens_cached",
+        "estimated",
+        "ms",
+        "outcome",
+        "cost",
+        "currency",
+    )
+    list_filter = ("kind", "outcome", "purpose")
+    list_select_related = ("workspace",)
+    search_fields = ("=turn_id", "=conversation_id", "=user__id", "workspace__slug")
+    ordering = ("-id",)
+    show_full_result_count = False
+    actions = None
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: UsageRecord | None = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: UsageRecord | None = None) -> bool:
+        return False

@@ -1,12 +1,26 @@
 """What goes to a model and what comes back: plain values, the same for every vendor."""
 
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
 from apps.common.fields import Secret
 
 Wire = dict[str, Any]  # one message, tool or tool call as the OpenAI chat interface writes it
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What a million tokens cost; ``cached`` None: as much as other input."""
+
+    input: Decimal
+    output: Decimal = Decimal(0)
+    cached: Decimal | None = None
+    currency: str = "USD"
+
+
+FREE = Price(Decimal(0), currency="")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +44,7 @@ class ResolvedModel:
     max_input: int = 512
     max_batch: int = 64
     capabilities: frozenset[str] = frozenset()  # "tools", "logprobs", "json_schema", "stream_usage"
+    price: Price | None = None  # None: not known
 
     @property
     def reference(self) -> str:

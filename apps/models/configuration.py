@@ -1,13 +1,34 @@
 """What is known of a model besides its name and address: limits and capabilities."""
 
-from typing import Any, Literal
+from decimal import Decimal
+from typing import Annotated, Any, Literal
 
 from django.core.exceptions import ValidationError
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic import ValidationError as SchemaError
 
+from apps.models.chat import Price
+
 Capability = Literal["tools", "logprobs", "json_schema", "stream_usage"]
 ALL: list[Capability] = ["tools", "logprobs", "json_schema", "stream_usage"]
+
+
+Amount = Annotated[Decimal, Field(ge=0, lt=100_000, max_digits=11, decimal_places=6)]
+
+
+class Prices(BaseModel):
+    """What the vendor takes for a million tokens."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    input: Amount
+    output: Amount = Decimal(0)
+    cached: Amount | None = None
+    currency: str = Field("USD", pattern="^[A-Z]{3}$")
+
+    def as_value(self) -> Price:
+        """Return the value that the gateway counts with."""
+        return Price(self.input, self.output, self.cached, self.currency)
 
 
 class Configuration(BaseModel):
@@ -24,6 +45,7 @@ class Configuration(BaseModel):
     max_input: int = Field(8_192, ge=64, le=1_000_000)
     max_batch: int = Field(64, ge=1, le=2_048)
     capabilities: list[Capability] = ALL
+    price: Prices | None = None
 
 
 def validate_configuration(value: Any) -> None:

@@ -1,16 +1,17 @@
 """Vectors from an OpenAI-compatible endpoint: batched, in order, and looked at before they are used."""
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from django.utils.translation import gettext as _
 
 from apps.models.calls import post
-from apps.models.chat import ResolvedModel
+from apps.models.chat import ResolvedModel, Usage
 from apps.models.errors import BadVectors, ModelError, ModelRefused, ModelUnavailable
 from apps.models.retries import retrying
 from apps.models.tokens import estimate
+from apps.models.wire.deltas import read_usage
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,17 +23,21 @@ TOKENS_A_REQUEST = 8_192  # what most vendors take at least
 TOO_MUCH = {400, 413, 422}
 SHORTEST_CUT = 256  # tokens; a text this short is not refused for its length
 
+Count = Callable[[Usage], None]
+
 logger = logging.getLogger(__name__)
 
 
-async def embed_remotely(model: ResolvedModel, texts: Sequence[str], *, partial: bool) -> "Vectors":
-    """Return one row a text, of length 1. See gateway.embed."""
+async def embed_remotely(
+    model: ResolvedModel, texts: Sequence[str], *, partial: bool, count: Count = lambda usage: None
+) -> "Vectors":
+    """Return one row a text, of length 1; ``count`` hears what each answered request cost. See gateway.embed."""
     import numpy as np
 
     shortened = [fit(text, model.max_input) or " " for text in texts]
     rows: list[Any] = []
     for batch in batches(shortened, model.max_batch, TOKENS_A_REQUEST):
-        rows.extend(await _embed_batch(model, batch, partial))
+        rows.extend(await _embed_batch(model, batch, partial, count))
     width = model.dimensions or next((len(row) for row in rows if row is not None), 0)
     out = np.full((len(texts), width), np.nan, dtype=np.float32)
     for place, row in enumerate(rows):
@@ -70,25 +75,28 @@ def batches(texts: Sequence[str], most: int, tokens: int) -> Iterator[list[str]]
         yield batch
 
 
-async def _embed_batch(model: ResolvedModel, texts: list[str], partial: bool) -> list[Any]:
+async def _embed_batch(model: ResolvedModel, texts: list[str], partial: bool, count: Count) -> list[Any]:
     """Embed one batch. One that is refused for its size, or holds a bad vector, is halved and tried again."""
     try:
         body = {"model": model.name, "encoding_format": "float", "input": texts}
-        return _checked(model, await retrying(lambda: post(model, "/embeddings", body)), len(texts))
+        value = await retrying(lambda: post(model, "/embeddings", body))
+        said = read_usage(value.get("usage")) if isinstance(value, dict) else None
+        count(said or Usage(sum(map(estimate, texts)), estimated=True))
+        return _checked(model, value, len(texts))
     except (ModelRefused, BadVectors, ModelUnavailable) as error:
         if not _may_be_one_text(error):
             raise
         if len(texts) == 1:
             if isinstance(error, ModelRefused) and estimate(texts[0]) > SHORTEST_CUT:
                 logger.warning("%s refused a text of about %d tokens; embedding half", model.name, estimate(texts[0]))
-                return await _embed_batch(model, [texts[0][: len(texts[0]) // 2]], partial)
+                return await _embed_batch(model, [texts[0][: len(texts[0]) // 2]], partial, count)
             if partial:
                 return [None]
             raise
         half = len(texts) // 2
         return [
-            *await _embed_batch(model, texts[:half], partial),
-            *await _embed_batch(model, texts[half:], partial),
+            *await _embed_batch(model, texts[:half], partial, count),
+            *await _embed_batch(model, texts[half:], partial, count),
         ]
 
 

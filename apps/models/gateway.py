@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 from django.utils.module_loading import import_string
 
 from apps.models import embedding, streaming
+from apps.models.accounting import CANCELLED, Meter, metered
 from apps.models.calls import complete
-from apps.models.chat import ChatDelta, ChatReply, ChatRequest, ResolvedModel
+from apps.models.chat import ChatDelta, ChatReply, ChatRequest, ResolvedModel, Usage
 from apps.models.errors import (
     BadVectors,
     ModelAddressRefused,
@@ -26,7 +27,7 @@ from apps.models.errors import (
     StreamBroken,
 )
 from apps.models.resolution import resolve, resolve_reference
-from apps.models.tokens import estimate
+from apps.models.tokens import estimate, estimate_prompt
 
 if TYPE_CHECKING:
     from apps.models.embedding import Vectors
@@ -69,17 +70,40 @@ async def stream_chat(
             and a tool call that was not whole was never given out.
     """
     stop = stop or asyncio.Event()
-    if model.provider == "builtin":
-        answer = import_string(ANSWERER)
-        async with aclosing(answer(request)) as deltas:
-            async for delta in deltas:
-                if stop.is_set():
-                    return
-                yield delta
-        return
-    async with aclosing(streaming.stream(model, request, stop)) as deltas:
+    with metered(model, request.purpose) as meter:
+        written: list[str] = []
+        last: ChatDelta | None = None
+        try:
+            async with aclosing(_deltas(model, request, stop)) as deltas:
+                async for last in deltas:
+                    if last.finish_reason and last.usage is not None:
+                        meter.usage = last.usage  # now: the reader may leave with this delta
+                    else:
+                        written.append(last.text or last.reasoning)
+                    yield last
+        finally:
+            if last is None or not last.finish_reason:
+                _count_partial(meter, request, written)
+        if last is None or not last.finish_reason:
+            meter.outcome = CANCELLED  # stopped: the stream ended without its last delta
+        elif last.usage is None:
+            _count_partial(meter, request, [*written, " "])
+
+
+async def _deltas(model: ResolvedModel, request: ChatRequest, stop: asyncio.Event) -> AsyncGenerator[ChatDelta, None]:
+    source = import_string(ANSWERER)(request) if model.provider == "builtin" else streaming.stream(model, request, stop)
+    async with aclosing(source) as deltas:
         async for delta in deltas:
+            if stop.is_set() and model.provider == "builtin":
+                return
             yield delta
+
+
+def _count_partial(meter: Meter, request: ChatRequest, written: list[str]) -> None:
+    """Estimate what an answer cost that has no count; one that never began cost nothing."""
+    if written:
+        prompt = estimate_prompt(request.messages, request.tools)
+        meter.usage = Usage(prompt, estimate("".join(written)), estimated=True)
 
 
 async def chat(model: ResolvedModel, request: ChatRequest) -> ChatReply:
@@ -89,7 +113,10 @@ async def chat(model: ResolvedModel, request: ChatRequest) -> ChatReply:
         ModelUnavailable, ModelRefused, ModelAddressRefused, ModelOverloaded, ModelTimeout.
     """
     if model.provider != "builtin":
-        return await complete(model, request)
+        with metered(model, request.purpose) as meter:
+            reply = await complete(model, request)
+            meter.usage = reply.usage
+            return reply
     text, last = "", ChatDelta()
     async with aclosing(stream_chat(model, request)) as deltas:
         async for delta in deltas:
@@ -108,11 +135,13 @@ async def embed(model: ResolvedModel, texts: Sequence[str], *, purpose: str, par
         BadVectors: the model's answer cannot be used.
         ModelUnavailable, ModelRefused, ModelAddressRefused, ModelOverloaded, ModelTimeout.
     """
-    if model.provider == "builtin":
-        from apps.models.builtin import embedder
+    with metered(model, purpose) as meter:
+        if model.provider == "builtin":
+            from apps.models.builtin import embedder
 
-        return await embedder.embed(list(texts), purpose=purpose)
-    return await embedding.embed_remotely(model, texts, partial=partial)
+            meter.add(_estimated(texts))
+            return await embedder.embed(list(texts), purpose=purpose)
+        return await embedding.embed_remotely(model, texts, partial=partial, count=meter.add)
 
 
 def embed_now(model: ResolvedModel, texts: Sequence[str], *, purpose: str, partial: bool = False) -> "Vectors":
@@ -120,15 +149,21 @@ def embed_now(model: ResolvedModel, texts: Sequence[str], *, purpose: str, parti
     if model.provider == "builtin":
         from apps.models.builtin import embedder
 
-        return embedder.embed_now(list(texts), purpose=purpose)
-    return asyncio.run(_embed_and_close(model, texts, partial))
+        with metered(model, purpose) as meter:
+            meter.add(_estimated(texts))
+            return embedder.embed_now(list(texts), purpose=purpose)
+    return asyncio.run(_embed_and_close(model, texts, purpose, partial))
 
 
-async def _embed_and_close(model: ResolvedModel, texts: Sequence[str], partial: bool) -> "Vectors":
+def _estimated(texts: Sequence[str]) -> Usage:
+    return Usage(sum(map(estimate, texts)), estimated=True)
+
+
+async def _embed_and_close(model: ResolvedModel, texts: Sequence[str], purpose: str, partial: bool) -> "Vectors":
     from apps.models import connections
 
     try:
-        return await embedding.embed_remotely(model, texts, partial=partial)
+        return await embed(model, texts, purpose=purpose, partial=partial)
     finally:
         await connections.close()
 

@@ -1,13 +1,14 @@
-"""Configured models: which endpoint, which name, which key."""
+"""Configured models: which endpoint, which name, which key; and what was used of them."""
 
 import uuid
 from typing import ClassVar
 
+from django.conf import settings
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 from apps.common.fields import EncryptedField
-from apps.models.querysets import ModelConfigQuerySet
+from apps.models.querysets import ModelConfigQuerySet, UsageRecordQuerySet
 from apps.workspaces.models import Workspace
 
 
@@ -54,3 +55,62 @@ class ModelConfig(models.Model):
 
     def __str__(self) -> str:
         return f"{self.kind} model {self.pk}"
+
+
+class Outcome(models.TextChoices):
+    """How a call ended."""
+
+    OK = "ok", _("Done")
+    FAILED = "failed", _("Failed")
+    CANCELLED = "cancelled", _("Stopped")
+
+
+class UsageRecord(models.Model):
+    """One call of a model. Numbers alone, no content; rows are written by apps.models.ledger only.
+
+    The keys have no constraint in the database: rows are written after the work, when a workspace or a person
+    may be gone, and no call may be lost for that. Agent, conversation and turn are plain ids.
+    """
+
+    at = models.DateTimeField(_("Time"))
+    workspace = models.ForeignKey(
+        Workspace, on_delete=models.CASCADE, null=True, related_name="+", db_constraint=False, db_index=False
+    )
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+", db_constraint=False
+    )
+    agent_id = models.UUIDField(null=True)
+    conversation_id = models.UUIDField(null=True)
+    turn_id = models.UUIDField(null=True)
+    model = models.CharField(_("Model"), max_length=250)  # ResolvedModel.reference
+    kind = models.CharField(_("Kind"), max_length=10, choices=Kind.choices)
+    purpose = models.CharField(_("Purpose"), max_length=30)
+    tokens_in = models.PositiveIntegerField(_("Tokens in"))
+    tokens_out = models.PositiveIntegerField(_("Tokens out"))
+    tokens_cached = models.PositiveIntegerField(_("Of those in, cached"))
+    estimated = models.BooleanField(_("Estimated"))
+    ms = models.PositiveIntegerField(_("Milliseconds"))
+    outcome = models.CharField(_("Outcome"), max_length=10, choices=Outcome.choices)
+    price_in = models.DecimalField(max_digits=14, decimal_places=6, null=True)  # of a million tokens, at that time
+    price_out = models.DecimalField(max_digits=14, decimal_places=6, null=True)
+    price_cached = models.DecimalField(max_digits=14, decimal_places=6, null=True)
+    currency = models.CharField(_("Currency"), max_length=3, blank=True)
+    cost = models.DecimalField(_("Cost"), max_digits=18, decimal_places=9, null=True)  # null: no price known
+
+    objects = UsageRecordQuerySet.as_manager()
+
+    class Meta:
+        verbose_name = _("model call")
+        verbose_name_plural = _("model calls")
+        default_permissions = ("view",)
+        indexes: ClassVar = [
+            models.Index(fields=["workspace", "at"], name="usage_of_workspace"),
+            models.Index(
+                fields=["conversation_id"],
+                condition=models.Q(conversation_id__isnull=False),
+                name="usage_of_conversation",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"model call {self.pk}"

@@ -1,4 +1,4 @@
-"""Reads of configured models."""
+"""Reads of configured models and of their use."""
 
 from typing import TYPE_CHECKING, Self
 from uuid import UUID
@@ -10,7 +10,7 @@ from django.db.models import F, Q
 from apps.workspaces.models import User, Workspace
 
 if TYPE_CHECKING:
-    from apps.models.models import ModelConfig
+    from apps.models.models import ModelConfig, UsageRecord
 
 
 class ModelConfigQuerySet(models.QuerySet["ModelConfig"]):
@@ -34,3 +34,15 @@ class ModelConfigQuerySet(models.QuerySet["ModelConfig"]):
     def own_first(self) -> Self:
         """Put a workspace's own models before the operator's, the oldest first."""
         return self.order_by(F("workspace").asc(nulls_last=True), "created_at")
+
+
+class UsageRecordQuerySet(models.QuerySet["UsageRecord"]):
+    """Reads of calls of models."""
+
+    def visible_to(self, user: User | AnonymousUser) -> Self:
+        """Keep calls for workspaces that ``user`` owns or administers: they pay, and see who used what."""
+        return self.filter(workspace__in=Workspace.objects.editable_by(user))
+
+    def editable_by(self, user: User | AnonymousUser) -> Self:
+        """Keep none: what was used is never changed."""
+        return self.none()

@@ -9,15 +9,15 @@ from django.utils.translation import gettext as _
 from pydantic import ValidationError as SchemaError
 
 from apps.common.fields import Secret
-from apps.models.chat import ResolvedModel
+from apps.models.chat import FREE, ResolvedModel
 from apps.models.configuration import Configuration
 from apps.models.errors import ModelUnavailable
 from apps.models.models import Kind, ModelConfig
 
 BUILTIN = {
-    Kind.CHAT: ResolvedModel(Kind.CHAT, "builtin", "extractive", capabilities=frozenset({"tools"})),
+    Kind.CHAT: ResolvedModel(Kind.CHAT, "builtin", "extractive", capabilities=frozenset({"tools"}), price=FREE),
     Kind.EMBEDDING: ResolvedModel(
-        Kind.EMBEDDING, "builtin", "multilingual-e5-small", dimensions=384, max_input=510, max_batch=256
+        Kind.EMBEDDING, "builtin", "multilingual-e5-small", dimensions=384, max_input=510, max_batch=256, price=FREE
     ),
 }
 
@@ -124,4 +124,5 @@ def _remote(
         max_input=known.max_input,
         max_batch=known.max_batch,
         capabilities=frozenset(known.capabilities),
+        price=known.price.as_value() if known.price else None,
     )

@@ -19,6 +19,7 @@ from apps.knowledge.services import work
 from apps.knowledge.services.ingestion import index_document, parse_document
 from apps.knowledge.services.sweeping import erase_deleted, recover_expired, sweep, sweep_files
 from apps.knowledge.services.work import REPORT_EVERY_S
+from apps.models.models import UsageRecord
 from tests.vendor import Reply
 
 GUIDE = "# Guide\n\n" + "The heating is switched on in October. " * 60 + "\n\n## Summer\n\nIt stays off.\n"
@@ -51,6 +52,13 @@ def test_a_file_becomes_chunks_vectors_and_postings(ingest, handbook):
     assert handbook.embedding_model == "openai_compatible:scripted-embedding"
     assert handbook.dimensions == len(vectors[0].embedding)
     assert document.metadata["title"] == "Guide"
+
+
+def test_its_embeddings_are_booked_to_who_gave_it(ingest, acme, ann):
+    ingest(GUIDE)
+    booked = UsageRecord.objects.filter(workspace=acme, user=ann, kind="embedding", outcome="ok")
+    assert {row.purpose for row in booked} == {"passage"}
+    assert sum(row.tokens_in for row in booked) > 100
 
 
 def test_the_stored_vectors_are_those_of_the_model(ingest, embedder):

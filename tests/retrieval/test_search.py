@@ -4,7 +4,8 @@ import pytest
 
 from apps.common.errors import InvalidInput
 from apps.knowledge.retrieval.search import SearchUnavailable, search
-from apps.models.models import ModelConfig
+from apps.models import ledger
+from apps.models.models import ModelConfig, UsageRecord
 from tests.retrieval.conftest import MODEL, counted, embedded
 from tests.vendor.replies import Reply
 
@@ -180,3 +181,10 @@ async def test_a_search_takes_three_statements(ann, shop):
     async with counted() as statements:
         await search(ann, "refunds", knowledge_bases=[shop.pk])
     assert len(statements) == 3
+
+
+async def test_a_search_is_booked_to_who_searched(ann, shop, in_thread):
+    await search(ann, "refunds", knowledge_bases=[shop.pk])
+    in_thread(ledger.flush)
+    rows = in_thread(lambda: list(UsageRecord.objects.values("workspace_id", "user_id", "purpose", "turn_id")))
+    assert rows == [{"workspace_id": shop.workspace_id, "user_id": ann.pk, "purpose": "query", "turn_id": None}]

@@ -27,6 +27,7 @@ from apps.knowledge.retrieval.legs import DEPTH, bases_statement, has_trigrams, 
 from apps.knowledge.retrieval.passages import Passage, SearchResult, Stage
 from apps.knowledge.retrieval.questions import Embedded, embed_question
 from apps.knowledge.retrieval.scope import readable_bases, readable_documents
+from apps.models.accounting import Caller, charged_to, current
 from apps.workspaces.models import User
 
 logger = logging.getLogger(__name__)
@@ -96,7 +97,8 @@ async def _search(user: User | AnonymousUser, query: str, selected: list[UUID], 
     if not any(base["embedding_model"] for base in readable):
         return SearchResult((), tuple(stages), empty_reason="nothing_indexed")
     began = perf_counter()
-    embedded = await embed_question(query, readable)
+    with charged_to(current() or Caller(readable[0]["workspace_id"], user.pk)):
+        embedded = await embed_question(query, readable)
     stages.append(Stage("embed", _ms(began), len(embedded.vectors) + embedded.failed, len(embedded.vectors)))
 
     terms = query_terms(query)

@@ -15,6 +15,8 @@ from django.utils import timezone
 from apps.common.errors import KnowSphereError
 from apps.knowledge.errors import Cancelled, DatabaseFailed, DocumentFailure, EmbeddingFailed, InternalFailure, NoSpace
 from apps.knowledge.models import Document
+from apps.models import ledger
+from apps.models.accounting import Caller, charged_to
 from apps.models.gateway import ModelError
 
 logger = logging.getLogger(__name__)
@@ -133,7 +135,7 @@ def carry_out(document: Document, step: Callable[[Work], None]) -> None:
     failed = Document.FAILED[Document.Status(document.status)]
     try:
         try:
-            with Work(document) as work:
+            with Work(document) as work, charged_to(Caller(document.workspace_id, document.uploaded_by_id)):
                 step(work)
         except LeaseLost:
             logger.warning("document %s: another worker has it now, or it was deleted", document.pk)
@@ -143,6 +145,7 @@ def carry_out(document: Document, step: Callable[[Work], None]) -> None:
                 logger.warning("document %s: %s, but the claim is no longer ours", document.pk, found.code)
     except DatabaseError:
         logger.exception("document %s: its state could not be written", document.pk)
+    ledger.flush()
 
 
 def _as_failure(document: Document, error: Exception) -> DocumentFailure:

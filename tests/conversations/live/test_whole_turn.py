@@ -1,11 +1,14 @@
 """The socket with the product's own runner behind it, and a scripted vendor as the model."""
 
+import asyncio
+
 import pytest
 
 from apps.common.database import in_db
 from apps.conversations.engine import ENGINE
 from apps.conversations.frames import EVENTS
 from apps.conversations.models import Message
+from apps.models.models import UsageRecord
 from tests.conversations.live.client import Tab
 from tests.vendor import Reply
 
@@ -62,3 +65,26 @@ async def test_a_vendor_that_breaks_off_leaves_a_failed_turn_with_its_text(tab, 
     assert end["error"]["code"]
     assert one.text
     assert one.text == await in_db(lambda: Message.objects.get(pk=end["message"]).text)
+
+
+async def test_a_turns_calls_are_in_the_ledger_when_it_has_ended(tab, scripted_model, conversation, server):
+    scripted_model.script([Reply("Hello!")])
+    async with tab() as one:
+        await one.ask("Hello")
+        end = await one.turn()
+        rows = await in_db(_booked, conversation.pk)
+        for _ in range(50):
+            if rows:
+                break
+            await asyncio.sleep(0.05)  # the ledger is written behind the last frame
+            rows = await in_db(_booked, conversation.pk)
+    assert [(row.purpose, row.model, row.outcome) for row in rows][-1:] == [
+        ("answer", "openai_compatible:scripted-chat", "ok")
+    ]
+    assert {(str(row.turn_id), row.workspace_id, row.user_id) for row in rows} == {
+        (end["turn"], conversation.workspace_id, conversation.owner_id)
+    }
+
+
+def _booked(conversation_id):
+    return list(UsageRecord.objects.filter(conversation_id=conversation_id).order_by("pk"))

@@ -1,0 +1,139 @@
+"""The ledger of calls: booked in memory as they end, written in one statement when nobody waits.
+
+``flush`` is called when a turn or a document is done, every few seconds in the web process, and as the
+process ends. A process that is killed loses what it had not written, seconds of it at most.
+"""
+
+import asyncio
+import atexit
+import contextlib
+import logging
+import threading
+from collections import deque
+from uuid import UUID
+
+from django.db import DatabaseError, InterfaceError, OperationalError, connection
+
+from apps.common.database import in_db
+from apps.common.text import storable
+from apps.models.accounting import Entry
+from apps.models.models import UsageRecord
+
+logger = logging.getLogger(__name__)
+
+EVERY_S = 5.0
+KEPT = 20_000  # calls in memory while the database is away; beyond it the oldest are lost, and logged
+ROWS = 1_000  # a statement
+
+_pending: deque[Entry] = deque()
+_writing = threading.Lock()
+
+
+def book(entry: Entry) -> None:
+    """Note a call; cheap, never blocks, never raises."""
+    if len(_pending) >= KEPT:
+        with contextlib.suppress(IndexError):
+            lost = _pending.popleft()
+            logger.error("a call of %s is lost to the ledger: the database does not take it", lost.model.reference)
+    _pending.append(entry)
+
+
+def flush() -> int:
+    """Write what is booked, one statement a thousand calls; return how many. What fails is kept for later."""
+    written = 0
+    with _writing:
+        while _pending:
+            entries = [_pending.popleft() for _ in range(min(len(_pending), ROWS))]
+            try:
+                UsageRecord.objects.bulk_create(map(_row, entries))
+            except (OperationalError, InterfaceError) as error:
+                _pending.extendleft(reversed(entries))
+                logger.warning("the ledger waits for the database: %s", type(error).__name__)
+                break
+            except DatabaseError:
+                logger.exception("%d calls are lost to the ledger", len(entries))
+                continue
+            written += len(entries)
+    return written
+
+
+async def flush_soon() -> None:
+    """Write what is booked, off the event loop. Never raises."""
+    if _pending:
+        try:
+            await in_db(flush)
+        except Exception:
+            logger.exception("the ledger was not written")
+
+
+def forget_pending() -> None:
+    """Drop what is not written: for tests, whose rows are rolled back."""
+    _pending.clear()
+
+
+def erase_conversation(conversation_id: UUID) -> None:
+    """Take a conversation's traces out of the ledger. What it cost stays in its workspace's sums."""
+    rows = UsageRecord.objects.filter(conversation_id=conversation_id)
+    rows.update(conversation_id=None, turn_id=None)
+
+
+class Ledger:
+    """Writing as a service of the ASGI lifespan."""
+
+    _task: "asyncio.Task[None] | None" = None
+
+    async def start(self) -> None:
+        """Begin to write every few seconds what turns did not."""
+        self._task = asyncio.create_task(self._run())
+
+    async def stop(self) -> None:
+        """Write the rest."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        await flush_soon()
+
+    async def _run(self) -> None:
+        while True:
+            await asyncio.sleep(EVERY_S)
+            await flush_soon()
+
+
+def _row(entry: Entry) -> UsageRecord:
+    caller, model, usage, price = entry.caller, entry.model, entry.usage, entry.model.price
+    return UsageRecord(
+        at=entry.at,
+        workspace_id=caller.workspace_id,
+        user_id=caller.user_id,
+        agent_id=caller.agent_id,
+        conversation_id=caller.conversation_id,
+        turn_id=caller.turn_id,
+        model=storable(model.reference)[:250],
+        kind=str(model.kind),
+        purpose=entry.purpose[:30],
+        tokens_in=_count(usage.prompt),
+        tokens_out=_count(usage.completion),
+        tokens_cached=_count(usage.cached),
+        estimated=usage.estimated,
+        ms=entry.ms,
+        outcome=entry.outcome,
+        price_in=price.input if price else None,
+        price_out=price.output if price else None,
+        price_cached=price.cached if price else None,
+        currency=price.currency if price else "",
+        cost=entry.cost,
+    )
+
+
+def _count(tokens: int) -> int:
+    """Return a vendor's number as the column holds it, whatever it said."""
+    return min(max(tokens, 0), 2_147_483_647)
+
+
+@atexit.register
+def _last_words() -> None:
+    """Write what a command or a worker leaves behind."""
+    if _pending:
+        with contextlib.suppress(Exception):
+            flush()
+            connection.close()
