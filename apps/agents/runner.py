@@ -48,8 +48,10 @@ async def start() -> None:
 
 async def stop() -> None:
     """Close the checkpoints' pool."""
-    if _warming is not None:
-        await asyncio.wait({_warming})
+    global _warming
+    warming, _warming = _warming, None  # it belongs to this event loop; a later start has another
+    if warming is not None:
+        await asyncio.wait({warming})
     from apps.agents import checkpoints
 
     await checkpoints.close_pool()
