@@ -9,7 +9,7 @@ from apps.knowledge.querysets import DocumentQuerySet
 def seen_as(document: Document) -> str:
     """Return a document's id and all of its state that a row shows."""
     stopping = int(document.cancel_requested)
-    return f"{document.pk}~{document.status}~{document.attempt}~{document.progress:.2f}~{stopping}"
+    return f"{document.pk}~{document.status}~{document.attempt}~{document.stage}~{document.progress:.2f}~{stopping}"
 
 
 def changes(documents: DocumentQuerySet, shown: Sequence[str]) -> tuple[list[Document], list[str]]:

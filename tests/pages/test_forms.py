@@ -108,7 +108,7 @@ def test_rows_that_changed_are_sent_and_those_that_are_gone_taken_out(upload, cl
     document = Document.objects.get()
     gone = "00000000-0000-4000-8000-000000000000"
     url = reverse("knowledge:show-progress", args=["acme", handbook.pk])
-    page = client.get(url, {"row": [f"{document.pk}~parsed~1~0.00~0", gone, "nonsense"]}).content.decode()
+    page = client.get(url, {"row": [f"{document.pk}~parsed~1~~0.00~0", gone, "nonsense"]}).content.decode()
     assert f'id="document-{document.pk}" hx-swap-oob="true"' in page
     assert f'<tr id="document-{gone}" hx-swap-oob="delete">' in page
     assert "load delay:1s" in page

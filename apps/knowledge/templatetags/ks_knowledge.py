@@ -1,17 +1,27 @@
 """Template tags of documents."""
 
 from django import template
+from django.utils.translation import gettext_lazy as _
 
 from apps.knowledge import errors, progress
 from apps.knowledge.models import Document
 
 register = template.Library()
 
+# The stages of ``services.work`` that are worth a word of their own.
+STAGES = {"cutting": _("Cutting into passages"), "storing": _("Storing")}
+
 
 @register.filter
 def failure(document: Document) -> str:
     """Return why a document could not be read or indexed, and what to do, in one sentence."""
     return errors.failure(document.error_code, document.error_details).message
+
+
+@register.filter
+def doing(document: Document) -> str:
+    """Return what is being done with a document, else its state."""
+    return str(STAGES.get(document.stage) or document.get_status_display())
 
 
 @register.filter
