@@ -5,13 +5,14 @@ import os
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "knowsphere.settings")
 os.environ.setdefault("KNOWSPHERE_PROCESS", "web")
 
-from django.core.asgi import get_asgi_application
+import django
 
-http = get_asgi_application()
+django.setup(set_prefix=False)
 
 from channels.routing import ProtocolTypeRouter
 
 from apps.agents import runner
+from apps.common.bodies import Handler
 from apps.common.database import close_pool
 from apps.common.lifespan import Lifespan
 from apps.conversations.engine import ENGINE
@@ -32,5 +33,6 @@ class Pool:
 
 
 application = Lifespan(
-    ProtocolTypeRouter({"http": http, "websocket": sockets}), services=[Pool(), Ledger(), Connections(), runner, ENGINE]
+    ProtocolTypeRouter({"http": Handler(), "websocket": sockets}),
+    services=[Pool(), Ledger(), Connections(), runner, ENGINE],
 )

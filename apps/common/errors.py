@@ -69,6 +69,23 @@ class Conflict(KnowSphereError):
     user_message = _("Somebody else changed this, or it is being worked on. Reload and try again.")
 
 
+class RequestTooLarge(KnowSphereError):
+    """A request carries more bytes than any to its address may."""
+
+    code = "request_too_large"
+    status = 413
+    user_message = _("One request may carry at most %(limit_mb)s MB here. Nothing was stored; send less at a time.")
+
+
+class NoSpace(KnowSphereError):
+    """The disk is full."""
+
+    code = "no_space"
+    status = 507
+    retryable = True
+    user_message = _("There is no disk space left. Nothing was changed; ask your operator, then try again.")
+
+
 class ServiceUnavailable(KnowSphereError):
     """Something we depend on does not answer; ``service`` names it."""
 

@@ -10,6 +10,7 @@ from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 
 from apps.common import logs, views
+from apps.common.bodies import refusal
 from apps.common.errors import KnowSphereError, NotFound
 
 logger = logging.getLogger(__name__)
@@ -49,13 +50,17 @@ class RequestIdMiddleware:
 
 
 class ErrorMiddleware:
-    """Answer a KnowSphereError raised by a view: JSON where JSON is wanted, else a page."""
+    """Answer a KnowSphereError, raised by a view or met on the body's way in: JSON where wanted, else a page."""
 
     def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        return self.get_response(request)
+        if (refused := refusal(request)) is not None:
+            return error_response(request, refused)
+        response = self.get_response(request)
+        refused = refusal(request)  # perhaps only now, while the form was read
+        return response if refused is None else error_response(request, refused)
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
         """Translate our own errors and Http404; leave all others to Django, which logs them."""

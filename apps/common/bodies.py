@@ -1,0 +1,113 @@
+"""Request bodies on their way in: bounded while they stream, before anything else looks at the request.
+
+Django spools a whole body to disk before its first middleware runs, whoever sends it. Here it stops
+at the limit; the request then arrives without a body, and ErrorMiddleware answers with the reason.
+"""
+
+import errno
+import logging
+import re
+from collections.abc import Awaitable, Callable
+from io import BytesIO
+from typing import IO, Any
+
+from django.conf import settings
+from django.core.files.uploadhandler import StopUpload, TemporaryFileUploadHandler
+from django.core.handlers.asgi import ASGIHandler
+
+from apps.common.errors import KnowSphereError, NoSpace, RequestTooLarge, ServiceUnavailable
+
+logger = logging.getLogger(__name__)
+
+UPLOADS = re.compile(r"/documents/\Z")  # the only addresses that take files
+FRAME_BYTES = 1 << 20  # what a multipart body holds beside the file itself
+
+Message = dict[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+REFUSED = "knowsphere.refused"  # in the scope: why the body was not taken
+
+
+def refusal(request: Any) -> KnowSphereError | None:
+    """Return why a request's body was not taken, if it was not."""
+    found: KnowSphereError | None = getattr(request, "scope", {}).get(REFUSED)
+    return found
+
+
+def limit_of(path: str) -> int:
+    """Return how many bytes a request to ``path`` may carry."""
+    if UPLOADS.search(path):
+        return int(settings.MAX_UPLOAD_BYTES) + FRAME_BYTES
+    return 2 * int(settings.DATA_UPLOAD_MAX_MEMORY_SIZE or FRAME_BYTES)
+
+
+class Body:
+    """A request's ``receive`` that passes on no more than the limit, then drops what still comes."""
+
+    def __init__(self, scope: Message, receive: Receive) -> None:
+        self.scope = scope
+        self._receive = receive
+        self._limit = limit_of(scope["path"])
+        self._left = self._limit
+        self._ended = False
+        declared = dict(scope["headers"]).get(b"content-length", b"")
+        if declared.isdigit() and (len(declared) > 18 or int(declared) > self._limit):
+            self.too_large()
+
+    def too_large(self) -> None:
+        """Refuse the rest."""
+        self.scope[REFUSED] = RequestTooLarge(limit_mb=max(1, self._limit >> 20))
+
+    def broke(self, error: OSError) -> None:
+        """Refuse the rest because what came could not be kept."""
+        self._ended = True
+        self.scope[REFUSED] = _reason(error)
+
+    async def __call__(self) -> Message:
+        while True:
+            if not self._ended and REFUSED in self.scope:
+                self._ended = True
+                return {"type": "http.request", "body": b"", "more_body": False}
+            message = await self._receive()
+            if message["type"] != "http.request":
+                return message
+            if self._ended:
+                continue  # Django listens for a disconnect now; nobody wants the rest
+            self._left -= len(message.get("body", b""))
+            if self._left < 0:
+                self.too_large()
+                continue
+            self._ended = not message.get("more_body", False)
+            return message
+
+
+class Handler(ASGIHandler):
+    """Django's handler with a bounded body, and a sentence where the disk cannot hold it."""
+
+    async def handle(self, scope: Message, receive: Receive, send: Any) -> None:
+        await super().handle(scope, Body(scope, receive), send)
+
+    async def read_body(self, receive: Any) -> IO[bytes]:
+        try:
+            body: IO[bytes] = await super().read_body(receive)
+        except OSError as error:
+            receive.broke(error)
+            return BytesIO()
+        return body
+
+
+class UploadHandler(TemporaryFileUploadHandler):
+    """Files of a form on disk, with a sentence where it cannot hold them."""
+
+    def receive_data_chunk(self, raw_data: bytes, start: int) -> Any:
+        try:
+            return super().receive_data_chunk(raw_data, start)
+        except OSError as error:
+            if self.request is not None:
+                vars(self.request).setdefault("scope", {})[REFUSED] = _reason(error)
+            raise StopUpload(connection_reset=True) from error
+
+
+def _reason(error: OSError) -> KnowSphereError:
+    logger.error("a request's body could not be kept: %s", error.strerror)
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+    return NoSpace() if full else ServiceUnavailable(service="storage")
