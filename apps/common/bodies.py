@@ -7,7 +7,7 @@ at the limit; the request then arrives without a body, and ErrorMiddleware answe
 import errno
 import logging
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from io import BytesIO
 from typing import IO, Any
 
@@ -22,8 +22,7 @@ logger = logging.getLogger(__name__)
 UPLOADS = re.compile(r"/documents/\Z")  # the only addresses that take files
 FRAME_BYTES = 1 << 20  # what a multipart body holds beside the file itself
 
-Message = dict[str, Any]
-Receive = Callable[[], Awaitable[Message]]
+Receive = Callable[[], Awaitable[Mapping[str, Any]]]
 REFUSED = "knowsphere.refused"  # in the scope: why the body was not taken
 
 
@@ -43,7 +42,7 @@ def limit_of(path: str) -> int:
 class Body:
     """A request's ``receive`` that passes on no more than the limit, then drops what still comes."""
 
-    def __init__(self, scope: Message, receive: Receive) -> None:
+    def __init__(self, scope: dict[str, Any], receive: Receive) -> None:
         self.scope = scope
         self._receive = receive
         self._limit = limit_of(scope["path"])
@@ -62,7 +61,7 @@ class Body:
         self._ended = True
         self.scope[REFUSED] = _reason(error)
 
-    async def __call__(self) -> Message:
+    async def __call__(self) -> Mapping[str, Any]:
         while True:
             if not self._ended and REFUSED in self.scope:
                 self._ended = True
@@ -83,7 +82,7 @@ class Body:
 class Handler(ASGIHandler):
     """Django's handler with a bounded body, and a sentence where the disk cannot hold it."""
 
-    async def handle(self, scope: Message, receive: Receive, send: Any) -> None:
+    async def handle(self, scope: dict[str, Any], receive: Receive, send: Any) -> None:
         await super().handle(scope, Body(scope, receive), send)
 
     async def read_body(self, receive: Any) -> IO[bytes]:

@@ -33,3 +33,9 @@ def display_name(name: str, *, limit: int = 255) -> str:
     if not dot or len(extension) > 16:
         return name[: limit - 1] + "…"
     return f"{stem[: limit - len(extension) - 2]}….{extension}"
+
+
+def whole(text: str, *, most: int = 2**31 - 1) -> int | None:
+    """Return the number that an address's parameter holds, None if it is no whole number from 0 to ``most``."""
+    plain = text.isascii() and text.isdecimal() and len(text) <= 10
+    return int(text) if plain and int(text) <= most else None

@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
-from importlib import import_module
 from typing import Any
 from urllib.parse import urlsplit
 from uuid import UUID
@@ -22,6 +21,7 @@ from django.utils.crypto import constant_time_compare
 from django.utils.http import is_same_domain
 from psycopg.rows import DictRow
 
+from apps.common import sessions
 from apps.common.errors import NotFound, ServiceUnavailable
 from apps.conversations import errors, rows
 from apps.conversations.models import Conversation
@@ -33,7 +33,7 @@ PERSON = rows.Door(lambda user, row: User.objects.filter(pk=row, is_active=True)
 VISIBLE = rows.Door(lambda user, row: Conversation.objects.visible_to(user).filter(pk=row).values())
 
 SESSION_NAME = re.compile(r"[A-Za-z0-9]{8,64}")
-_sessions = import_module(settings.SESSION_ENGINE).SessionStore()
+_sessions = sessions.SessionStore()
 
 
 @dataclass(frozen=True, slots=True)

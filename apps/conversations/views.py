@@ -14,6 +14,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 from django.views.decorators.vary import vary_on_headers
 
+from apps.common.text import whole
 from apps.conversations import pages, services, sources, steps
 from apps.conversations.forms import AskForm
 from apps.conversations.models import Citation, Conversation, Turn
@@ -59,8 +60,8 @@ def show_conversation(request: PersonRequest, slug: str, conversation_id: UUID) 
     frame = enter(request, slug)
     mine = Conversation.objects.visible_to(request.user).filter(workspace=frame["workspace"])
     conversation = get_object_or_404(mine, pk=conversation_id)
-    before = request.GET.get("before", "")
-    turns, earlier = pages.show_turns(conversation, before=int(before) if before.isdecimal() else None)
+    before = whole(request.GET.get("before", ""))
+    turns, earlier = pages.show_turns(conversation, before=before)
     context = {"conversation": conversation, "turns": turns, "earlier": earlier, "section": "ask"}
     context |= {**_composer(request, frame["workspace"]), "step_words": steps.words()}
     return render(request, "conversations/show_conversation.html", {**frame, **context})
@@ -122,8 +123,8 @@ def show_source(request: PersonRequest, slug: str, turn_id: UUID, n: int) -> Htt
     frame = enter(request, slug)
     turns = Turn.objects.visible_to(request.user).filter(conversation__workspace=frame["workspace"])
     turn = get_object_or_404(turns, pk=turn_id)
-    at = request.GET.get("at", "")
-    source = sources.open_source(turn, n, user=request.user, occurrence=int(at) if at.isdecimal() else 0)
+    at = whole(request.GET.get("at", "")) or 0
+    source = sources.open_source(turn, n, user=request.user, occurrence=at)
     part = "partials/_source" if request.htmx else "show_source"
     context = {**frame, "source": source, "panel": bool(request.htmx), "section": "ask"}
     return render(request, f"conversations/{part}.html", context)

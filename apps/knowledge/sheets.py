@@ -17,6 +17,7 @@ from django.utils.translation import gettext as _
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from apps.common.text import whole
 from apps.knowledge.claims import best_span
 from apps.knowledge.models import Chunk, Document
 
@@ -67,7 +68,7 @@ def open_at(document: Document, *, chunk: str = "", start: str = "", end: str = 
     if not passages:
         text = _markdown(document)[:TEXT_WITHOUT_PASSAGES]
         return Sheet(_render(text, 0, (), wanted, wanted), target=_target(wanted), missing=missing)
-    index = _index_of(passages, wanted.start) if wanted else min(max(_whole(first) - 1, 0), len(passages) - 1)
+    index = _index_of(passages, wanted.start) if wanted else min(max((whole(first) or 0) - 1, 0), len(passages) - 1)
     index -= index % PASSAGES_A_PAGE
     return _window(document, passages, index, index + PASSAGES_A_PAGE, wanted, wanted, missing=missing)
 
@@ -224,12 +225,8 @@ def _span_of_chunk(document: Document, chunk: str) -> Span | None:
 
 
 def _span(start: str, end: str) -> Span | None:
-    span = Span(_whole(start), _whole(end))
+    span = Span(whole(start) or 0, whole(end) or 0)
     return span if span.end > span.start else None
-
-
-def _whole(text: str) -> int:
-    return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else 0
 
 
 def _target(marked: Span | None) -> str:

@@ -323,7 +323,8 @@ async def test_a_refused_socket_is_told_why(server, tab, session, people, conver
     mal = await in_thread(lambda: people.session(people.mal))
     bea = await in_thread(lambda: people.session(people.bea))
     assert await refusal(tab(session=None)) == ("signed_out", 4401)
-    assert await refusal(tab(session="0" * 32)) == ("signed_out", 4401)
+    for key in ("0" * 32, r'"\000\000\000\000\000\000\000\000"', "é" * 32, "x" * 5000):
+        assert await refusal(tab(session=key)) == ("signed_out", 4401)
     assert await refusal(tab(session='"\\000abcdefgh"')) == ("signed_out", 4401)
     assert await refusal(tab(session=mal)) == ("not_found", 4404)
     assert await refusal(tab(session=bea)) == ("not_found", 4404)

@@ -8,7 +8,6 @@ import tempfile
 import pytest
 
 from apps.common.bodies import FRAME_BYTES
-from tests.conversations.live.conftest import db, people, server, session  # noqa: F401
 
 
 @pytest.fixture
@@ -90,4 +89,3 @@ async def test_a_disk_without_space_is_said_so(server, monkeypatch):
     monkeypatch.setattr(tempfile.SpooledTemporaryFile, "write", full)
     status, _, body = await send(server, f"{FORM}Content-Length: {len(PART)}\r\n", [PART])
     assert (status, json.loads(body)["code"]) == (507, "no_space")
-
