@@ -21,6 +21,7 @@ logger = logging.getLogger(__name__)
 
 UPLOADS = re.compile(r"/documents/\Z")  # the only addresses that take files
 FRAME_BYTES = 1 << 20  # what a multipart body holds beside the file itself
+DROPPED_BYTES = 32 << 20  # read beyond the limit and dropped: who still sends does not hear an answer
 
 Receive = Callable[[], Awaitable[Mapping[str, Any]]]
 REFUSED = "knowsphere.refused"  # in the scope: why the body was not taken
@@ -62,21 +63,26 @@ class Body:
         self.scope[REFUSED] = _reason(error)
 
     async def __call__(self) -> Mapping[str, Any]:
+        if not self._ended and REFUSED in self.scope:
+            return self._end()
         while True:
-            if not self._ended and REFUSED in self.scope:
-                self._ended = True
-                return {"type": "http.request", "body": b"", "more_body": False}
             message = await self._receive()
             if message["type"] != "http.request":
                 return message
             if self._ended:
                 continue  # Django listens for a disconnect now; nobody wants the rest
             self._left -= len(message.get("body", b""))
-            if self._left < 0:
-                self.too_large()
-                continue
-            self._ended = not message.get("more_body", False)
-            return message
+            last = not message.get("more_body", False)
+            if self._left >= 0:
+                self._ended = last
+                return message
+            self.too_large()
+            if last or self._left < -DROPPED_BYTES:
+                return self._end()
+
+    def _end(self) -> Mapping[str, Any]:
+        self._ended = True
+        return {"type": "http.request", "body": b"", "more_body": False}
 
 
 class Handler(ASGIHandler):

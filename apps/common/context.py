@@ -13,4 +13,5 @@ def site(request: HttpRequest) -> dict[str, object]:
         "theme": chosen if chosen in THEMES else "",
         "signup": settings.SIGNUP,
         "sends_mail": settings.SENDS_MAIL,
+        "largest_file_mb": settings.MAX_UPLOAD_BYTES >> 20,
     }

@@ -82,6 +82,11 @@ function begin(form) {
   }
 
   function send(job) {
+    if (job.file.size > Number(form.dataset.largest) * 2 ** 20) {
+      failed(job, form.dataset.tooLarge);
+      running -= 1;
+      return;
+    }
     const body = new FormData();
     body.append("file", job.file);
     const request = new XMLHttpRequest();

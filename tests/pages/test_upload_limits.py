@@ -24,3 +24,13 @@ def test_a_full_disk_is_said_so_and_nothing_is_left(client, ann, acme, handbook,
     answer = client.post(path, {"file": file}, headers={"accept": "application/json"})
     assert (answer.status_code, answer.json()["code"]) == (507, "no_space")
     assert not Document.objects.exists()
+
+
+def test_a_page_knows_the_limit_before_it_sends(client, ann, acme, handbook, settings):
+    """A server that refuses while the browser still sends is not heard."""
+    settings.MAX_UPLOAD_BYTES = 7 << 20
+    client.force_login(ann)
+    for path in (reverse("knowledge:show-knowledge-base", args=[acme.slug, handbook.pk]), f"/{acme.slug}/"):
+        page = client.get(path).content.decode()
+        assert 'data-largest="7"' in page
+        assert "larger than the 7 MB allowed here" in page
