@@ -35,7 +35,7 @@ class ModelForm(forms.ModelForm[ModelConfig]):
 
     class Meta:
         model = ModelConfig
-        fields = ("kind", "name", "base_url", "configuration", "is_default", "enabled")
+        fields = ("kind", "provider", "name", "base_url", "configuration", "is_default", "enabled")
 
     def clean_configuration(self) -> Any:
         return self.cleaned_data.get("configuration") or {}
@@ -68,7 +68,7 @@ class ModelConfigAdmin(admin.ModelAdmin[ModelConfig]):
     def get_fields(self, request: HttpRequest, obj: ModelConfig | None = None) -> Any:
         if obj is not None and obj.workspace_id is not None:
             return self.list_display
-        return ("kind", "name", "base_url", "new_key", "configuration", "is_default", "enabled")
+        return ("kind", "provider", "name", "base_url", "new_key", "configuration", "is_default", "enabled")
 
     def get_readonly_fields(self, request: HttpRequest, obj: ModelConfig | None = None) -> Any:
         if obj is not None and obj.workspace_id is not None:

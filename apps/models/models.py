@@ -8,6 +8,7 @@ from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 from apps.common.fields import EncryptedField
+from apps.models.providers import CHOICES, CUSTOM
 from apps.models.querysets import ModelConfigQuerySet, UsageRecordQuerySet
 from apps.workspaces.models import Workspace
 
@@ -30,6 +31,7 @@ class ModelConfig(models.Model):
         Workspace, on_delete=models.CASCADE, null=True, blank=True, related_name="model_configs"
     )
     kind = models.CharField(_("Kind"), max_length=10, choices=Kind.choices)
+    provider = models.CharField(_("Vendor"), max_length=20, choices=CHOICES, default=CUSTOM)
     name = models.CharField(_("Name"), max_length=200)  # as the endpoint knows it
     base_url = models.URLField(_("Address"), max_length=500)
     api_key = EncryptedField(_("Key"), null=True, blank=True)

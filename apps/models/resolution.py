@@ -13,6 +13,7 @@ from apps.models.chat import FREE, ResolvedModel
 from apps.models.configuration import Configuration
 from apps.models.errors import ModelUnavailable
 from apps.models.models import Kind, ModelConfig
+from apps.models.providers import facts, vendor_at
 
 BUILTIN = {
     Kind.CHAT: ResolvedModel(Kind.CHAT, "builtin", "extractive", capabilities=frozenset({"tools"}), price=FREE),
@@ -88,7 +89,9 @@ def resolve_reference(kind: str, reference: str, *, workspace_id: UUID | None) -
 
 def from_row(row: ModelConfig) -> ResolvedModel:
     """Return a configured model as a value; its key stays sealed until it is sent."""
-    remote = _remote(row.kind, row.name, row.base_url, row.api_key, row.configuration, row.pk)
+    configuration = row.configuration if isinstance(row.configuration, dict) else {}
+    known = {**facts(row.provider, row.kind, row.name), **configuration}
+    remote = _remote(row.kind, row.name, row.base_url, row.api_key, known, row.pk)
     return replace(remote, guarded=row.workspace_id is not None)
 
 
@@ -101,7 +104,9 @@ def from_environment(kind: str, *, fast: bool = False) -> ResolvedModel | None:
     if not name:
         return None
     key = getattr(settings, variables.key)
-    return _remote(kind, name, getattr(settings, variables.base_url), Secret(key) if key else None, {})
+    address = getattr(settings, variables.base_url)
+    known = facts(vendor_at(address), str(kind), name)
+    return _remote(kind, name, address, Secret(key) if key else None, known)
 
 
 def _remote(

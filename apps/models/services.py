@@ -8,14 +8,15 @@ from django.utils.translation import gettext as _
 
 from apps.common.errors import InvalidInput, NotAllowed, NotFound
 from apps.common.fields import MASK
-from apps.common.text import display_name
+from apps.common.text import legible
 from apps.models import quirks
 from apps.models.configuration import validate_configuration
 from apps.models.models import ModelConfig
+from apps.models.providers import CUSTOM, VENDORS
 from apps.workspaces import permissions
 from apps.workspaces.models import User, Workspace
 
-CHANGEABLE = ("name", "base_url", "configuration", "is_default", "enabled")
+CHANGEABLE = ("provider", "name", "base_url", "configuration", "is_default", "enabled")
 
 
 @transaction.atomic
@@ -24,15 +25,16 @@ def add_model(
     workspace: Workspace | None,
     kind: str,
     name: str,
-    base_url: str,
     actor: User,
+    base_url: str = "",
+    provider: str = CUSTOM,
     api_key: str = "",
     configuration: dict[str, Any] | None = None,
     is_default: bool = False,
 ) -> ModelConfig:
     """Add a model of a workspace, or of the operator (``workspace`` None, staff only).
 
-    As default it takes the place of the default of its kind.
+    As default it takes the place of the default of its kind. Without an address it is the vendor's.
 
     Raises:
         NotFound, NotAllowed: the actor may not add models there.
@@ -42,11 +44,15 @@ def add_model(
         permissions.require("add_model", actor=actor, workspace=workspace)
     elif not actor.is_staff:
         raise NotAllowed
+    vendor = VENDORS.get(provider)
+    if vendor is None or kind not in vendor.kinds:
+        raise InvalidInput(field=_("Vendor"), reason=_("it has no models of this kind"))
     model = ModelConfig(
         workspace=workspace,
         kind=kind,
-        name=display_name(name, limit=200),
-        base_url=base_url.strip().rstrip("/"),
+        provider=provider,
+        name=_one_line(name),
+        base_url=base_url.strip().rstrip("/") or vendor.base_url,
         api_key=api_key.strip() or None,
         configuration=configuration or {},
         is_default=is_default,
@@ -77,10 +83,15 @@ def change_model(*, model: ModelConfig, actor: User, api_key: str = "", **change
     for name in CHANGEABLE:
         if name in changes:
             setattr(model, name, changes[name])
-    model.base_url = address
+    model.name, model.base_url = _one_line(model.name), address
     if key:
         model.api_key = key
     return _stored(model)
+
+
+def _one_line(name: str) -> str:
+    """Return a model's name as its vendor writes it, slashes and all."""
+    return " ".join(legible(name).split())
 
 
 def _stored(model: ModelConfig) -> ModelConfig:

@@ -117,7 +117,14 @@ def test_the_admin_keeps_a_key_that_is_not_entered(operator, client):
     own = add_model(workspace=None, kind="chat", name="m", base_url=ADDRESS, api_key=CANARY, actor=operator)
     client.force_login(operator)
     url = reverse("admin:models_modelconfig_change", args=[own.pk])
-    form = {"name": "n", "base_url": ADDRESS, "configuration": "{}", "enabled": "on", "new_key": ""}
+    form = {
+        "provider": "custom",
+        "name": "n",
+        "base_url": ADDRESS,
+        "configuration": "{}",
+        "enabled": "on",
+        "new_key": "",
+    }
     assert client.post(url, form).status_code == 302
     own.refresh_from_db()
     assert (own.name, own.api_key.reveal()) == ("n", CANARY)
@@ -131,7 +138,7 @@ def test_the_admin_adds_a_default_in_the_old_ones_place(operator, client):
     add_model(workspace=None, kind="chat", name="old", base_url=ADDRESS, actor=operator, is_default=True)
     client.force_login(operator)
     form = {
-        "kind": "chat", "name": "new", "base_url": ADDRESS, "configuration": "", "enabled": "on",
+        "kind": "chat", "provider": "custom", "name": "new", "base_url": ADDRESS, "configuration": "", "enabled": "on",
         "is_default": "on", "new_key": CANARY,
     }  # fmt: skip
     assert client.post(reverse("admin:models_modelconfig_add"), form).status_code == 302
