@@ -1,10 +1,8 @@
 """Each format, read in the sandbox: what comes out, and what is refused with which word."""
 
-import csv
 import io
 import re
 import time
-import unicodedata
 
 import pytest
 
@@ -14,8 +12,6 @@ from apps.knowledge.parsers.encodings import decode
 from apps.knowledge.parsers.sniffing import sniff_file
 from apps.knowledge.sandbox import reader
 from tests.knowledge.files import W, docx, p, pdf
-
-READABLE = {"txt", "md", "html", "pdf", "docx", "srt", "vtt", "csv", "bin"}
 
 
 def read(data, name):
@@ -76,7 +72,7 @@ def test_a_word_file_is_one_under_any_name():
     ("data", "name", "code"),
     [
         (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600), "a.docx", "type_mismatch"),
-        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + "WordDocument".encode("utf-16-le"), "a.doc", "unsupported_file_type"),
+        (b"SQLite format 3\x00" + bytes(600), "a.db", "unsupported_file_type"),
         (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + "EncryptedPackage".encode("utf-16-le"), "a.docx", "password_required"),
         (b"PK\x03\x04 and nothing else", "a.docx", "broken_file"),
         (b"%PDF-1.7 and nothing else", "a.pdf", "broken_file"),
@@ -251,46 +247,3 @@ def test_a_part_that_inflates_beyond_measure_is_refused_quickly():
     assert refused(docx(p("x" * (40 << 20))), "a.docx") == "suspicious_file"
     assert time.monotonic() - began < 5
     assert refused(docx("", **{f"part{at}": "" for at in range(6000)}), "a.docx") == "suspicious_file"
-
-
-# public files
-
-
-def plain(text):
-    text = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", unicodedata.normalize("NFKC", text))
-    return re.sub(r"[\\*_`|#]|<[^>]+>|\s+", "", text)
-
-
-def test_public_files_give_their_text_or_say_why_not(data_folder):
-    wrong = []
-    for row in csv.DictReader((data_folder / "documents/index.tsv").open(), delimiter="\t"):
-        if row["format"] not in READABLE:
-            continue
-        path = data_folder / "documents" / row["path"]
-        try:
-            found = plain(read(path.read_bytes(), path.name).markdown)
-            code = ""
-        except DocumentFailure as failure:
-            found, code = "", failure.code
-        right = {
-            "text": plain(row["expected_substring"]) in found and bool(found),
-            "text_with_password": code == "password_required",
-            "ocr": code == "needs_ocr",
-            "clear_error": bool(code),
-        }.get(row["check"], True)
-        if not right:
-            wrong.append((path.name, code))
-    assert wrong == []
-
-
-def test_bombs_end_with_a_word_and_the_next_file_is_read(data_folder):
-    for path in sorted((data_folder / "bombs/files").iterdir()):
-        began = time.monotonic()
-        try:
-            found = read(path.read_bytes(), path.name).markdown
-        except DocumentFailure as failure:
-            found = failure.message
-        assert found, path.name
-        assert "root:" not in found, path.name
-        assert time.monotonic() - began < 60, path.name
-        assert read("still here", "a.txt").markdown == "still here"

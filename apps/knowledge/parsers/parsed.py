@@ -6,7 +6,7 @@ Nothing here or in a parser imports Django: parsers run in the sandbox.
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, BinaryIO
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class ParseFailure(Exception):
         self.details = details
 
 
-Parse = Callable[[BinaryIO], Parsed]
+Parse = Callable[..., Parsed]  # (file) or, where the format knows passwords, (file, *, password="")
 
 BLANK_LINES = re.compile(r"\n[ \t]*\n(?:[ \t]*\n)+")
 TRAILING = re.compile(r"[ \t]+(?=\n)")

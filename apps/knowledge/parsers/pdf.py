@@ -36,14 +36,14 @@ class _Line:
     marginal: bool = False  # in the strip at the page's top or foot where running heads stand
 
 
-def parse_pdf(file: BinaryIO) -> Parsed:
+def parse_pdf(file: BinaryIO, *, password: str = "") -> Parsed:
     """Read a PDF.
 
     Raises:
         ParseFailure: password_required, needs_ocr (pictures only), empty_file, broken_file.
     """
     try:
-        document = pdfium.PdfDocument(file.read())
+        document = pdfium.PdfDocument(file.read(), password=password or None)
     except pdfium.PdfiumError as error:
         locked = getattr(error, "err_code", None) == raw.FPDF_ERR_PASSWORD or "password" in str(error).lower()
         raise ParseFailure("password_required" if locked else "broken_file") from error

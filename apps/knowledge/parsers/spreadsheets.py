@@ -1,0 +1,156 @@
+"""Spreadsheets (.xlsx, .xlsm, .xlsb, .xls, .ods): each visible sheet as tables of its values.
+
+calamine reads them, but builds a grid from the first to the last cell: two cells in far corners are
+17 billion. So the parts of an Excel file are counted first, and a file of few cells in a vast grid
+goes to openpyxl, which keeps only the cells there are. Formulas give the value that was last computed;
+hidden sheets are left out and named in the metadata; hidden rows are read.
+"""
+
+import io
+import re
+from collections.abc import Iterator
+from typing import Any, BinaryIO
+
+from python_calamine import CalamineError, CalamineWorkbook, PasswordError, SheetTypeEnum, SheetVisibleEnum
+
+from apps.knowledge.parsers.encrypted import OLE_MAGIC, unlocked
+from apps.knowledge.parsers.packages import Package
+from apps.knowledge.parsers.parsed import Parsed, ParseFailure
+from apps.knowledge.parsers.spreadsheet_tables import Sheet, sheet_markdown, shown
+
+MOST_CELLS = 1_000_000  # of one workbook; what comes after is left out and said so
+LARGEST_GRID = 6_000_000
+CELL = re.compile(rb'<(?:\w+:)?c\s(?:[^>]*?\s)?r="([A-Z]{1,3})(\d{1,7})"[^>]*(?<!/)>')
+
+
+def parse_spreadsheet(file: BinaryIO, *, password: str = "") -> Parsed:
+    """Read a workbook.
+
+    Raises:
+        ParseFailure: password_required, broken_file, suspicious_file, empty_file.
+    """
+    data = file.read()
+    if data.startswith(OLE_MAGIC):
+        data = unlocked(data, password)
+    sheets, hidden = _sheets(data)
+    left, cut = MOST_CELLS, []
+    for sheet in sheets:
+        left -= sum(map(len, sheet.cells.values()))
+        if left < 0:
+            cut.append(sheet.name)
+            for row in sorted(sheet.cells, reverse=True):
+                if left >= 0:
+                    break
+                left += len(sheet.cells.pop(row))
+    filled = any(sheet.cells for sheet in sheets)
+    said = [sheet for sheet in sheets if sheet.cells or (not filled and _is_named(sheet))]
+    markdown = "\n\n".join(map(sheet_markdown, said))
+    if not markdown:
+        raise ParseFailure("empty_file")
+    metadata: dict[str, Any] = {"sheets": len(sheets)}
+    if hidden:
+        metadata["hidden_sheets"] = ", ".join(hidden)
+    if cut:
+        metadata["truncated"] = ", ".join(cut)
+    return Parsed(markdown, metadata=metadata)
+
+
+def _is_named(sheet: Sheet) -> bool:
+    """Whether somebody gave a sheet its name: a workbook without a filled cell still says that much."""
+    return not re.fullmatch(r"(?:sheet|tabelle|feuil|hoja|лист|工作表)\s?\d*", sheet.name, re.I)
+
+
+def _sheets(data: bytes) -> tuple[list[Sheet], list[str]]:
+    """Return the visible sheets, and the names of the hidden ones."""
+    if data.startswith(b"PK"):
+        package = Package(io.BytesIO(data))
+        if package.read("xl/workbook.bin") is not None:
+            from apps.knowledge.parsers.xlsb import read_xlsb
+
+            return read_xlsb(package)
+        if _is_vast(package):
+            return _by_openpyxl(data)
+    try:
+        return _by_calamine(data)
+    except PasswordError as error:
+        raise ParseFailure("password_required") from error
+    except MemoryError:
+        raise
+    except (CalamineError, ValueError, OSError) as error:
+        if data.startswith(b"PK"):
+            return _by_openpyxl(data)
+        raise ParseFailure("broken_file", reason="no workbook") from error
+    except BaseException as error:  # its panics are no Exceptions
+        if type(error).__name__ != "PanicException":
+            raise
+        raise ParseFailure("broken_file", reason="no workbook") from error
+
+
+def _is_vast(package: Package) -> bool:
+    """Whether a sheet's corners are too far apart for a grid. Inflates every part, and so bounds them all."""
+    for name in package.names():
+        data = package.read(name) or b""
+        if not name.startswith("xl/worksheets/") or not name.endswith(".xml"):
+            continue
+        rows, columns = [1 << 30, 0], [1 << 30, 0]
+        for match in CELL.finditer(data):
+            row, column = int(match.group(2)), _column(match.group(1))
+            rows = [min(rows[0], row), max(rows[1], row)]
+            columns = [min(columns[0], column), max(columns[1], column)]
+        if (rows[1] - rows[0] + 1) * (columns[1] - columns[0] + 1) > LARGEST_GRID and rows[1]:
+            return True
+    return False
+
+
+def _column(letters: bytes) -> int:
+    at = 0
+    for letter in letters:
+        at = at * 26 + letter - 64
+    return at
+
+
+def _by_calamine(data: bytes) -> tuple[list[Sheet], list[str]]:
+    sheets, hidden = [], []
+    with CalamineWorkbook.from_filelike(io.BytesIO(data)) as workbook:
+        for about in workbook.sheets_metadata:
+            if about.typ not in (SheetTypeEnum.WorkSheet, SheetTypeEnum.DialogSheet):
+                continue
+            if about.visible != SheetVisibleEnum.Visible:
+                hidden.append(about.name)
+                continue
+            found = workbook.get_sheet_by_name(about.name)
+            sheet = Sheet(about.name)
+            top, left = found.start or (0, 0)
+            for number, row in enumerate(found.to_python(skip_empty_area=True), start=top):
+                texts = {column: text for column, value in enumerate(row, start=left) if (text := shown(value))}
+                if texts:
+                    sheet.cells[number] = texts
+            sheet.merged = [(*start, *end) for start, end in found.merged_cell_ranges or ()]
+            sheets.append(sheet)
+    return sheets, hidden
+
+
+def _by_openpyxl(data: bytes) -> tuple[list[Sheet], list[str]]:
+    from openpyxl import load_workbook
+
+    try:
+        workbook = load_workbook(io.BytesIO(data), data_only=True)
+    except Exception as error:
+        raise ParseFailure("broken_file", reason="no workbook") from error
+    sheets, hidden = [], []
+    for found in workbook.worksheets:
+        if found.sheet_state != "visible":
+            hidden.append(found.title)
+            continue
+        sheet = Sheet(found.title)
+        for row, column, value in _filled(found):
+            sheet.cells.setdefault(row, {})[column] = value
+        sheet.merged = [(area.min_row, area.min_col, area.max_row, area.max_col) for area in found.merged_cells.ranges]
+        sheets.append(sheet)
+    return sheets, hidden
+
+
+def _filled(worksheet: Any) -> Iterator[tuple[int, int, str]]:
+    for (row, column), cell in sorted(worksheet._cells.items()):
+        if text := shown(cell.value):
+            yield row, column, text
