@@ -1,5 +1,6 @@
 """The ASGI application: HTTP, websockets, and what has to start and stop with the process."""
 
+import asyncio
 import os
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "knowsphere.settings")
@@ -19,6 +20,19 @@ from apps.conversations.engine import ENGINE
 from apps.conversations.routing import sockets
 from apps.models.connections import Connections
 from apps.models.ledger import Ledger
+from knowsphere import postgres
+
+
+class Database:
+    """The embedded server stays until this process has stored its last answer, whoever else has gone."""
+
+    async def start(self) -> None:
+        """Count as one who needs the server. It is started by whoever started us, and kept up by them."""
+        postgres.hold(starting=False)
+
+    async def stop(self) -> None:
+        """Let the server go; the last one out stops it."""
+        await asyncio.to_thread(postgres.release)
 
 
 class Pool:
@@ -34,5 +48,5 @@ class Pool:
 
 application = Lifespan(
     ProtocolTypeRouter({"http": Handler(), "websocket": sockets}),
-    services=[Pool(), Ledger(), Connections(), runner, ENGINE],
+    services=[Database(), Pool(), Ledger(), Connections(), runner, ENGINE],
 )

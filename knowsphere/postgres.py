@@ -110,19 +110,19 @@ def database_url() -> str:
 _held: tuple[Cluster, IO[bytes]] | None = None
 
 
-def hold() -> None:
-    """Keep the embedded server up while this process lives. Does nothing with a DATABASE_URL."""
+def hold(*, starting: bool = True) -> None:
+    """Keep the embedded server up, ``starting`` it if it is down. Does nothing with a DATABASE_URL."""
     global _held
     if not in_use() or _held is not None:
         return
     here = cluster()
     _prepare(here)
-    lock = _open_for_lock(here, here.lock)
-    fcntl.flock(lock, fcntl.LOCK_SH)
-    _held = here, lock
+    _held = here, _open_for_lock(here, here.lock)
+    fcntl.flock(_held[1], fcntl.LOCK_SH)
     atexit.register(release, os.getpid())
     try:
-        start(here)
+        if starting:
+            start(here)
     except BaseException:  # also Ctrl-C: a server that came up meanwhile must not stay
         release()
         raise

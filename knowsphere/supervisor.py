@@ -10,6 +10,7 @@ anything starts, and while the web process is started again, browsers wait inste
 """
 
 import ctypes
+import errno
 import http.client
 import os
 import signal
@@ -123,6 +124,45 @@ def listen(host: str, port: int) -> socket.socket:
     return opened
 
 
+def listen_patiently(host: str, port: int) -> socket.socket:
+    """Open the socket, waiting where it is only in the way of a web process that is ending.
+
+    After a supervisor was killed its web process keeps the port while it lets answers finish. Such a
+    one answers nothing; whoever does answer is there to stay.
+
+    Raises:
+        OSError: the address is taken or not ours.
+    """
+    deadline = time.monotonic() + GRACE_S
+    waited = False
+    while True:
+        try:
+            return listen(host, port)
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE or time.monotonic() > deadline or speaks((local(host), port)):
+                raise
+        if not waited:
+            _say(f"Port {port} is held by a process that does not answer; waiting whether it ends …")
+            waited = True
+        time.sleep(CHECK_EVERY_S)
+
+
+def local(host: str) -> str:
+    """Return where to reach what listens on ``host`` of this machine."""
+    return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 (compared, not bound)
+
+
+def speaks(address: tuple[str, int]) -> bool:
+    """Whether somebody answers at an address, in whatever language."""
+    try:
+        with socket.create_connection(address, timeout=1) as connection:
+            connection.sendall(b"GET /healthz HTTP/1.0\r\n\r\n")
+            connection.recv(1)
+    except OSError:
+        return False
+    return True
+
+
 def web_command(*where: str) -> list[str]:
     """Return the command of the web process, listening where the uvicorn options in ``where`` say."""
     return [
@@ -207,18 +247,18 @@ class Supervisor:
 
     def wait_until_ready(self) -> bool:
         """Wait for the web process's first answer, then say where it is."""
-        host, port = self.listener.getsockname()[:2]
-        local = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 (compared, not bound)
+        bound, port = self.listener.getsockname()[:2]
+        host = local(bound)
         web = self.children[0]
         deadline = time.monotonic() + READY_TIMEOUT_S
-        while not healthy((local, port)):
+        while not healthy((host, port)):
             if self.stopping():
                 return False
             if not web.running or time.monotonic() > deadline:
                 _say("The web process did not start; its reason stands above. Nothing was lost.")
                 return False
             time.sleep(0.1)
-        address = environment.text("SITE_URL") or f"http://{f'[{local}]' if ':' in local else local}:{port}"
+        address = environment.text("SITE_URL") or f"http://{f'[{host}]' if ':' in host else host}:{port}"
         print(f"\nKnowSphere is at {address}   (Ctrl-C stops it)\n{how_to_sign_in()}", flush=True)
         return True
 
@@ -266,7 +306,7 @@ def main() -> int:
         host = environment.text("HOST", "127.0.0.1")
         port = environment.whole("PORT", 8000, least=1, most=65535)
         try:
-            listener = listen(host, port)
+            listener = listen_patiently(host, port)
         except OSError as error:
             _say(
                 f"Port {port} on {host} cannot be used: {error.strerror}. "
@@ -277,6 +317,8 @@ def main() -> int:
     except (ImproperlyConfigured, ServerUnavailable) as error:
         _say(str(error))
         return 1
+    except KeyboardInterrupt:  # while it still waited for its port
+        return 130
 
 
 if __name__ == "__main__":

@@ -1,9 +1,11 @@
 """``make run``'s process: everything starts, comes back, and is gone when it is told to go."""
 
 import http.client
+import http.server
 import os
 import signal
 import socket
+import threading
 import time
 from pathlib import Path
 
@@ -38,6 +40,9 @@ class Product:
         self.home = home
         self.port = free_port()
         self.process = home.popen("-m", "knowsphere.supervisor", PORT=str(self.port))
+        self.read_until_ready()
+
+    def read_until_ready(self) -> None:
         self.printed = ""
         while "Ctrl-C" not in self.printed:
             line = self.process.stdout.readline()
@@ -155,12 +160,30 @@ def test_nothing_outlives_a_killed_supervisor(product):
     product.assert_nothing_left()
 
 
+def test_the_database_outlasts_the_web_process_of_a_killed_supervisor(product):
+    web, worker = product.child("uvicorn"), product.child("qcluster")
+    web.suspend()  # as if it were long at storing its last answers
+    product.process.kill()
+    product.process.wait()
+    wait_for(lambda: not worker.is_running() or worker.status() == psutil.STATUS_ZOMBIE)
+    time.sleep(0.5)
+    assert postgres.answers(product.home.cluster)
+    again = product.home.popen("-m", "knowsphere.supervisor", PORT=str(product.port))
+    assert "held by a process that does not answer" in again.stderr.readline()
+    web.resume()
+    product.process = again
+    product.read_until_ready()
+    again.send_signal(signal.SIGTERM)
+    assert product.finish() == 0
+    product.assert_nothing_left()
+
+
 def test_a_taken_port_is_a_sentence_and_nothing_starts(warm):
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = taken.getsockname()[1]
+    with http.server.HTTPServer(("127.0.0.1", 0), http.server.BaseHTTPRequestHandler) as taken:
+        threading.Thread(target=taken.serve_forever, daemon=True).start()
+        port = taken.server_port
         done = warm.run("-m", "knowsphere.supervisor", PORT=str(port))
+        taken.shutdown()
     assert done.returncode == 1
     assert f"Port {port} on 127.0.0.1 cannot be used" in done.stderr
     assert f"PORT={port + 1}" in done.stderr
