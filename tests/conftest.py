@@ -33,11 +33,12 @@ def _no_heart():
 
 @pytest.fixture(autouse=True)
 def _own_ledger():
-    """Leave no calls of one test to be written in another."""
-    from apps.models import ledger
+    """Leave no calls of one test to be written in another, and no model that one test found down."""
+    from apps.models import ledger, pacing
 
     yield
     ledger.forget_pending()
+    pacing.forget()
 
 
 @pytest.fixture

@@ -33,9 +33,13 @@ class ModelForm(forms.ModelForm[ModelConfig]):
         help_text=", ".join(Configuration.model_fields),
     )
 
+    fallback = forms.ModelChoiceField(
+        ModelConfig.objects.filter(workspace=None), label=_("Instead, while it is down"), required=False
+    )
+
     class Meta:
         model = ModelConfig
-        fields = ("kind", "provider", "name", "base_url", "configuration", "is_default", "enabled")
+        fields = ("kind", "provider", "name", "base_url", "configuration", "is_default", "enabled", "fallback")
 
     def clean_configuration(self) -> Any:
         return self.cleaned_data.get("configuration") or {}
@@ -68,7 +72,7 @@ class ModelConfigAdmin(admin.ModelAdmin[ModelConfig]):
     def get_fields(self, request: HttpRequest, obj: ModelConfig | None = None) -> Any:
         if obj is not None and obj.workspace_id is not None:
             return self.list_display
-        return ("kind", "provider", "name", "base_url", "new_key", "configuration", "is_default", "enabled")
+        return ("kind", "provider", "name", "base_url", "new_key", "configuration", "is_default", "enabled", "fallback")
 
     def get_readonly_fields(self, request: HttpRequest, obj: ModelConfig | None = None) -> Any:
         if obj is not None and obj.workspace_id is not None:
@@ -91,10 +95,10 @@ class ModelConfigAdmin(admin.ModelAdmin[ModelConfig]):
             stored = ModelConfig.objects.get(pk=obj.pk)
             services.change_model(model=stored, actor=actor, api_key=key, **values)
             return
-        enabled = values.pop("enabled")
+        enabled, instead = values.pop("enabled"), values.pop("fallback")
         made = services.add_model(workspace=None, kind=obj.kind, actor=actor, api_key=key, **values)
-        if not enabled:
-            services.change_model(model=made, actor=actor, enabled=False)
+        if not enabled or instead:
+            services.change_model(model=made, actor=actor, enabled=enabled, fallback=instead)
         obj.pk = made.pk
 
 

@@ -1,6 +1,8 @@
 """Calls of an OpenAI-compatible endpoint that are not streamed, through the ``openai`` package."""
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from django.utils.translation import gettext as _
@@ -21,7 +23,7 @@ from apps.models.errors import (
 from apps.models.requests import chat_body, cleaned
 from apps.models.retries import retrying
 from apps.models.tokens import estimate, estimate_prompt
-from apps.models.wire.deltas import Broken, DeltaReader, Refused
+from apps.models.wire.deltas import Broken, DeltaReader, Refused, read_usage
 
 
 async def complete(model: ResolvedModel, request: ChatRequest) -> ChatReply:
@@ -40,36 +42,78 @@ async def complete(model: ResolvedModel, request: ChatRequest) -> ChatReply:
     return ChatReply(text, calls or [], reason, usage, _top_logprobs(value))
 
 
+async def transcribe_remotely(model: ResolvedModel, audio: bytes, file_name: str, language: str) -> tuple[str, Usage]:
+    """Return what is said in a recording, and its tokens where the vendor counts them."""
+    import httpx2
+
+    fields = {"model": model.name, "response_format": "json", **({"language": language} if language else {})}
+
+    async def send() -> Any:
+        headers = {"Content-Type": "multipart/form-data"}  # the package adds the boundary
+        with _translated(model):
+            response = await connections.client(model).post(
+                "/audio/transcriptions",
+                cast_to=httpx2.Response,
+                body=fields,
+                files=[("file", (file_name, audio))],
+                options={"headers": headers},
+            )
+            return response.json()
+
+    value = await retrying(send)
+    if not isinstance(value, dict) or not isinstance(value.get("text"), str):
+        raise ModelUnavailable(model=model.name, reason=_("its answer holds no text"))
+    used = value.get("usage")
+    said = read_usage(
+        {"prompt_tokens": used.get("input_tokens"), "completion_tokens": used.get("output_tokens")}
+        if isinstance(used, dict)
+        else None
+    )
+    return value["text"].strip(), said or Usage(completion=estimate(value["text"]), estimated=True)
+
+
 async def post(model: ResolvedModel, path: str, body: dict[str, Any]) -> Any:
     """Send one request, once more if an optional parameter was refused; return the JSON value."""
     import httpx2
     import openai
 
     body = quirks.fitted(model, body)
-    began = time.monotonic()
     while True:
-        try:
-            response = await connections.client(model).post(path, cast_to=httpx2.Response, body=cleaned(body))
-            return response.json()
-        except openai.APIStatusError as error:
-            words = refusal(error.response.content, error.status_code)
-            if error.status_code in (400, 404, 422) and quirks.learn(model, body, words):
-                body = quirks.fitted(model, body)
-                continue
-            wait = retry_after(error.response.headers)
-            raise error_for(error.status_code, words, model, retry_after_s=wait) from None
-        except OutboundError as error:
-            raise outbound_error(error, model) from None
-        except openai.APITimeoutError:
-            seconds = time.monotonic() - began
-            raise ModelTimeout(
-                model=model.name, reason=_("no answer within %(seconds)d s") % {"seconds": seconds}
-            ) from None
-        except openai.APIConnectionError as error:
-            reason = first_line(error.__cause__ or error, model)
-            raise ModelUnavailable(model=model.name, reason=reason) from None
-        except ValueError:
-            raise ModelUnavailable(model=model.name, reason=_("the address does not answer in JSON")) from None
+        with _translated(model):
+            try:
+                response = await connections.client(model).post(path, cast_to=httpx2.Response, body=cleaned(body))
+                return response.json()
+            except openai.APIStatusError as error:
+                words = refusal(error.response.content, error.status_code)
+                if error.status_code not in (400, 404, 422) or not quirks.learn(model, body, words):
+                    raise
+        body = quirks.fitted(model, body)
+
+
+@contextmanager
+def _translated(model: ResolvedModel) -> Iterator[None]:
+    """Turn what the package raises into our errors."""
+    import openai
+
+    began = time.monotonic()
+    try:
+        yield
+    except openai.APIStatusError as error:
+        words = refusal(error.response.content, error.status_code)
+        wait = retry_after(error.response.headers)
+        raise error_for(error.status_code, words, model, retry_after_s=wait) from None
+    except OutboundError as error:
+        raise outbound_error(error, model) from None
+    except openai.APITimeoutError:
+        seconds = time.monotonic() - began
+        raise ModelTimeout(
+            model=model.name, reason=_("no answer within %(seconds)d s") % {"seconds": seconds}
+        ) from None
+    except openai.APIConnectionError as error:
+        reason = first_line(error.__cause__ or error, model)
+        raise ModelUnavailable(model=model.name, reason=reason) from None
+    except ValueError:
+        raise ModelUnavailable(model=model.name, reason=_("the address does not answer in JSON")) from None
 
 
 def _top_logprobs(value: Any) -> dict[str, float]:

@@ -43,8 +43,10 @@ class ResolvedModel:
     dimensions: int = 0
     max_input: int = 512
     max_batch: int = 64
+    max_concurrent: int = 0  # calls at once of one process; 0: as many as come
     capabilities: frozenset[str] = frozenset()  # "tools", "logprobs", "json_schema", "stream_usage"
     price: Price | None = None  # None: not known
+    fallback: "ResolvedModel | None" = None  # asked instead while this one is down
 
     @property
     def reference(self) -> str:

@@ -44,6 +44,7 @@ class Configuration(BaseModel):
     dimensions: int = Field(0, ge=0, le=16_000)
     max_input: int = Field(8_192, ge=64, le=1_000_000)
     max_batch: int = Field(64, ge=1, le=2_048)
+    max_concurrent: int = Field(0, ge=0, le=1_000)
     capabilities: list[Capability] = ALL
     price: Prices | None = None
 

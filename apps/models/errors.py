@@ -88,6 +88,13 @@ class BadVectors(ModelError):
     user_message = _("The embedding model %(model)s gave vectors that cannot be used: %(reason)s.")
 
 
+class BadRanking(ModelError):
+    """The endpoint's scores cannot be used: missing, doubled, or of texts that it was not given."""
+
+    code = "bad_ranking"
+    user_message = _("The rerank model %(model)s gave scores that cannot be used: %(reason)s.")
+
+
 def first_line(text: object, model: ResolvedModel | None = None, *, limit: int = 300) -> str:
     """Return a vendor's words as they may be shown and logged: one line, no keys, no controls."""
     line = next((line.strip() for line in legible(str(text)).splitlines() if line.strip()), "")

@@ -6,17 +6,20 @@ apps.models.errors, each with the vendor's first line and never a key.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Sequence
+import base64
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from django.utils.module_loading import import_string
 
-from apps.models import embedding, streaming
+from apps.models import embedding, reranking, streaming
 from apps.models.accounting import CANCELLED, Meter, metered
-from apps.models.calls import complete
+from apps.models.calls import complete, transcribe_remotely
 from apps.models.chat import ChatDelta, ChatReply, ChatRequest, ResolvedModel, Usage
 from apps.models.errors import (
+    BadRanking,
     BadVectors,
     ModelAddressRefused,
     ModelError,
@@ -26,6 +29,7 @@ from apps.models.errors import (
     ModelUnavailable,
     StreamBroken,
 )
+from apps.models.pacing import place
 from apps.models.resolution import resolve, resolve_reference
 from apps.models.tokens import estimate, estimate_prompt
 
@@ -33,6 +37,7 @@ if TYPE_CHECKING:
     from apps.models.embedding import Vectors
 
 __all__ = [
+    "BadRanking",
     "BadVectors",
     "ModelAddressRefused",
     "ModelError",
@@ -42,15 +47,23 @@ __all__ = [
     "ModelUnavailable",
     "StreamBroken",
     "chat",
+    "describe",
     "embed",
     "embed_now",
+    "rerank",
     "resolve",
     "resolve_reference",
     "stream_chat",
     "token_counter",
+    "transcribe",
     "warm_up",
 ]
 
+logger = logging.getLogger(__name__)
+T = TypeVar("T")
+
+DOWN = (ModelUnavailable, ModelTimeout, ModelOverloaded)
+DESCRIPTION_TOKENS = 1_000
 ANSWERER = "apps.models.builtin.answerer.answer"
 
 
@@ -70,6 +83,23 @@ async def stream_chat(
             and a tool call that was not whole was never given out.
     """
     stop = stop or asyncio.Event()
+    began = False
+    try:
+        async with aclosing(_booked(model, request, stop)) as deltas:
+            async for delta in deltas:
+                began = True
+                yield delta
+        return
+    except DOWN as error:
+        if began or model.fallback is None:
+            raise
+        logger.info("%s is down (%s), %s answers instead", model.name, error.code, model.fallback.name)
+    async with aclosing(_booked(model.fallback, request, stop)) as deltas:
+        async for delta in deltas:
+            yield delta
+
+
+async def _booked(model: ResolvedModel, request: ChatRequest, stop: asyncio.Event) -> AsyncGenerator[ChatDelta, None]:
     with metered(model, request.purpose) as meter:
         written: list[str] = []
         last: ChatDelta | None = None
@@ -91,11 +121,15 @@ async def stream_chat(
 
 
 async def _deltas(model: ResolvedModel, request: ChatRequest, stop: asyncio.Event) -> AsyncGenerator[ChatDelta, None]:
-    source = import_string(ANSWERER)(request) if model.provider == "builtin" else streaming.stream(model, request, stop)
-    async with aclosing(source) as deltas:
+    if model.provider == "builtin":
+        async with aclosing(import_string(ANSWERER)(request)) as deltas:
+            async for delta in deltas:
+                if stop.is_set():
+                    return
+                yield delta
+        return
+    async with place(model), aclosing(streaming.stream(model, request, stop)) as deltas:
         async for delta in deltas:
-            if stop.is_set() and model.provider == "builtin":
-                return
             yield delta
 
 
@@ -113,16 +147,83 @@ async def chat(model: ResolvedModel, request: ChatRequest) -> ChatReply:
         ModelUnavailable, ModelRefused, ModelAddressRefused, ModelOverloaded, ModelTimeout.
     """
     if model.provider != "builtin":
-        with metered(model, request.purpose) as meter:
-            reply = await complete(model, request)
-            meter.usage = reply.usage
-            return reply
+        return await _instead(model, lambda chosen: _complete(chosen, request))
     text, last = "", ChatDelta()
     async with aclosing(stream_chat(model, request)) as deltas:
         async for delta in deltas:
             text, last = text + delta.text, delta
     reply = ChatReply(text, last.tool_calls or [], last.finish_reason or "stop")
     return reply if last.usage is None else ChatReply(text, reply.tool_calls, reply.finish_reason, last.usage)
+
+
+async def _complete(model: ResolvedModel, request: ChatRequest) -> ChatReply:
+    if model.provider == "builtin":
+        return await chat(model, request)
+    with metered(model, request.purpose) as meter:
+        async with place(model):
+            reply = await complete(model, request)
+        meter.usage = reply.usage
+        return reply
+
+
+async def _instead(model: ResolvedModel, call: Callable[[ResolvedModel], Awaitable[T]]) -> T:
+    """Call a model; while it is down, the one that stands in for it."""
+    try:
+        return await call(model)
+    except DOWN as error:
+        if model.fallback is None:
+            raise
+        logger.info("%s is down (%s), %s answers instead", model.name, error.code, model.fallback.name)
+    return await call(model.fallback)
+
+
+async def rerank(model: ResolvedModel, query: str, documents: Sequence[str]) -> list[float]:
+    """Return how well each document answers the query: one number each, in their order, higher is better.
+
+    Documents are cut to the model's limit. The numbers' scale is the model's own.
+
+    Raises:
+        BadRanking: the model's answer cannot be used.
+        ModelUnavailable, ModelRefused, ModelAddressRefused, ModelOverloaded, ModelTimeout.
+    """
+    if not documents:
+        return []
+
+    async def call(chosen: ResolvedModel) -> list[float]:
+        with metered(chosen, "rerank") as meter:
+            async with place(chosen):
+                return await reranking.rerank_remotely(chosen, query, documents, count=meter.add)
+
+    return await _instead(model, call)
+
+
+async def describe(model: ResolvedModel, image: bytes, *, media_type: str, prompt: str) -> str:
+    """Return what a vision model says of a picture.
+
+    Raises:
+        ModelUnavailable, ModelRefused, ModelAddressRefused, ModelOverloaded, ModelTimeout.
+    """
+    address = f"data:{media_type};base64,{base64.b64encode(image).decode()}"
+    content = [{"type": "text", "text": prompt}, {"type": "image_url", "image_url": {"url": address}}]
+    request = ChatRequest([{"role": "user", "content": content}], max_tokens=DESCRIPTION_TOKENS, purpose="describe")
+    return (await _instead(model, lambda chosen: _complete(chosen, request))).text.strip()
+
+
+async def transcribe(model: ResolvedModel, audio: bytes, *, file_name: str, language: str = "") -> str:
+    """Return what is said in a recording. ``language``: "en", "zh"; empty lets the model find out.
+
+    Raises:
+        ModelUnavailable, ModelRefused, ModelAddressRefused, ModelOverloaded, ModelTimeout.
+    """
+
+    async def call(chosen: ResolvedModel) -> str:
+        with metered(chosen, "transcribe") as meter:
+            async with place(chosen):
+                text, usage = await transcribe_remotely(chosen, audio, file_name, language)
+            meter.usage = usage
+            return text
+
+    return await _instead(model, call)
 
 
 async def embed(model: ResolvedModel, texts: Sequence[str], *, purpose: str, partial: bool = False) -> "Vectors":
@@ -141,7 +242,8 @@ async def embed(model: ResolvedModel, texts: Sequence[str], *, purpose: str, par
 
             meter.add(_estimated(texts))
             return await embedder.embed(list(texts), purpose=purpose)
-        return await embedding.embed_remotely(model, texts, partial=partial, count=meter.add)
+        async with place(model):
+            return await embedding.embed_remotely(model, texts, partial=partial, count=meter.add)
 
 
 def embed_now(model: ResolvedModel, texts: Sequence[str], *, purpose: str, partial: bool = False) -> "Vectors":

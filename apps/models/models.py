@@ -38,6 +38,14 @@ class ModelConfig(models.Model):
     configuration = models.JSONField(default=dict, blank=True)  # capabilities and limits, see gateway
     is_default = models.BooleanField(_("Default of its kind"), default=False)
     enabled = models.BooleanField(_("In use"), default=True)
+    fallback = models.ForeignKey(
+        "self",
+        verbose_name=_("Instead, while it is down"),
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="+",
+    )
     created_at = models.DateTimeField(auto_now_add=True)
 
     objects = ModelConfigQuerySet.as_manager()

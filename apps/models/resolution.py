@@ -1,7 +1,7 @@
 """Which model a call goes to: the one named, the workspace's default, the operator's, the environment's, ours."""
 
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 from uuid import UUID
 
 from django.conf import settings
@@ -47,7 +47,7 @@ def resolve(kind: str, *, workspace_id: UUID | None, explicit: UUID | None = Non
     Raises:
         ModelUnavailable: there is none of this kind, or the explicit one cannot be used.
     """
-    usable = ModelConfig.objects.usable_in(workspace_id).filter(kind=kind)
+    usable = ModelConfig.objects.usable_in(workspace_id).filter(kind=kind).select_related("fallback")
     if explicit is not None:
         row = usable.filter(pk=explicit).first()
         if row is None or not row.enabled:
@@ -89,10 +89,22 @@ def resolve_reference(kind: str, reference: str, *, workspace_id: UUID | None) -
 
 def from_row(row: ModelConfig) -> ResolvedModel:
     """Return a configured model as a value; its key stays sealed until it is sent."""
+    instead = row.fallback if row.fallback_id else None
+    return replace(_alone(row), fallback=_alone(instead) if _may_stand_in(instead, row) else None)
+
+
+def _alone(row: ModelConfig) -> ResolvedModel:
     configuration = row.configuration if isinstance(row.configuration, dict) else {}
     known = {**facts(row.provider, row.kind, row.name), **configuration}
     remote = _remote(row.kind, row.name, row.base_url, row.api_key, known, row.pk)
     return replace(remote, guarded=row.workspace_id is not None)
+
+
+def _may_stand_in(instead: ModelConfig | None, row: ModelConfig) -> TypeGuard[ModelConfig]:
+    """Vectors of two models cannot be compared; of other kinds one model may answer for another."""
+    if instead is None or not instead.enabled or instead.pk == row.pk:
+        return False
+    return instead.kind == row.kind != Kind.EMBEDDING and instead.workspace_id in (None, row.workspace_id)
 
 
 def from_environment(kind: str, *, fast: bool = False) -> ResolvedModel | None:
@@ -129,5 +141,6 @@ def _remote(
         max_input=known.max_input,
         max_batch=known.max_batch,
         capabilities=frozenset(known.capabilities),
+        max_concurrent=known.max_concurrent,
         price=known.price.as_value() if known.price else None,
     )

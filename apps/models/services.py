@@ -9,14 +9,14 @@ from django.utils.translation import gettext as _
 from apps.common.errors import InvalidInput, NotAllowed, NotFound
 from apps.common.fields import MASK
 from apps.common.text import legible
-from apps.models import quirks
+from apps.models import pacing, quirks
 from apps.models.configuration import validate_configuration
-from apps.models.models import ModelConfig
+from apps.models.models import Kind, ModelConfig
 from apps.models.providers import CUSTOM, VENDORS
 from apps.workspaces import permissions
 from apps.workspaces.models import User, Workspace
 
-CHANGEABLE = ("provider", "name", "base_url", "configuration", "is_default", "enabled")
+CHANGEABLE = ("provider", "name", "base_url", "configuration", "is_default", "enabled", "fallback")
 
 
 @transaction.atomic
@@ -103,9 +103,19 @@ def _stored(model: ModelConfig) -> ModelConfig:
             next(iter(error.message_dict.items())) if hasattr(error, "error_dict") else (_("Limits"), error.messages)
         )
         raise InvalidInput(field=field, reason=reason[0]) from None
+    instead = model.fallback
+    if instead is not None and (
+        instead.kind != model.kind
+        or instead.pk == model.pk
+        or model.kind == Kind.EMBEDDING
+        or instead.workspace_id not in (None, model.workspace_id)
+    ):
+        rule = _("another model of the same kind, of this workspace or the operator; none for embeddings")
+        raise InvalidInput(field=_("Instead, while it is down"), reason=rule)
     if model.is_default:
         same_place = ModelConfig.objects.filter(workspace=model.workspace, kind=model.kind, is_default=True)
         same_place.exclude(pk=model.pk).update(is_default=False)
     model.save()
     quirks.forget()
+    pacing.forget()
     return model
