@@ -21,7 +21,7 @@ from apps.knowledge.models import KnowledgeBase
 from apps.workspaces import permissions
 from apps.workspaces.models import User, Workspace
 
-TITLE_LENGTH = 16  # characters of the first question
+TITLE_LENGTH = 60  # characters of the first question; pages cut it shorter where they are narrow
 ASKABLE = rows.Door(
     lambda user, row: Conversation.objects.visible_to(user).filter(pk=row).values("id", "workspace_id", "agent_id")
 )
@@ -97,8 +97,13 @@ async def _begin(connection: rows.Connection, conversation: Conversation, ask: A
 
 
 def title_of(text: str) -> str:
-    """Return the beginning of a first question, as one line."""
-    return " ".join(legible(text).split())[:TITLE_LENGTH].strip()
+    """Return the beginning of a first question, as one line of whole words."""
+    line = " ".join(legible(text).split())
+    if len(line) <= TITLE_LENGTH:
+        return line
+    cut = line[: TITLE_LENGTH - 1]
+    words = cut.rpartition(" ")[0] if line[TITLE_LENGTH - 1] != " " else cut
+    return f"{words if len(words) > TITLE_LENGTH // 2 else cut}…"
 
 
 def _stored(options: AskOptions) -> dict[str, Any]:

@@ -14,23 +14,19 @@ LEAST_OVERLAP = 0.2
 def best_span(passage: str, claim: str) -> tuple[int, int]:
     """Return start and end, within ``passage``, of the paragraph that shares most with ``claim``.
 
-    Of a long paragraph only its best sentence. Where nothing is shared (another language, a free
-    paraphrase) the whole passage: a wrong spot would be worse than a wide one.
+    Of a long paragraph only its best sentence or line. Where nothing is shared (another language, a
+    free paraphrase) the whole passage: a wrong spot would be worse than a wide one.
     """
-    whole = (0, len(passage))
     terms = _terms(claim)
-    spans = _paragraphs(passage)
-    best = max(spans, key=lambda span: _overlap(terms, passage[slice(*span)]), default=whole)
-    if _overlap(terms, passage[slice(*best)]) < LEAST_OVERLAP:
-        return whole
-    if best[1] - best[0] <= LONG_PARAGRAPH:
-        return best
-    sentences = [
-        (best[0] + found.start(), best[0] + found.end())
-        for found in SENTENCE.finditer(passage[slice(*best)])
-        if found.group().strip()
+    spans = [
+        piece
+        for span in _paragraphs(passage)
+        for piece in ([span] if span[1] - span[0] <= LONG_PARAGRAPH else _sentences(passage, *span))
     ]
-    return max(sentences, key=lambda span: _overlap(terms, passage[slice(*span)]), default=best)
+    best = max(spans, key=lambda span: _overlap(terms, passage[slice(*span)]), default=None)
+    if best is None or _overlap(terms, passage[slice(*best)]) < LEAST_OVERLAP:
+        return 0, len(passage)
+    return best
 
 
 def claim_before(answer: str, n: int, occurrence: int = 0) -> str:
@@ -52,6 +48,10 @@ def _paragraphs(passage: str) -> list[tuple[int, int]]:
             spans.append((start, end))
         start = border.end() if border else end
     return spans
+
+
+def _sentences(passage: str, start: int, end: int) -> list[tuple[int, int]]:
+    return [(found.start(), found.end()) for found in SENTENCE.finditer(passage, start, end) if found.group().strip()]
 
 
 def _terms(text: str) -> set[str]:

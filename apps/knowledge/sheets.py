@@ -28,7 +28,9 @@ TAGS = {
     "a", "blockquote", "br", "code", "em", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "li", "mark", "ol", "p", "pre",
     "s", "strong", "sub", "sup", "table", "tbody", "td", "th", "thead", "tr", "ul",
 }  # fmt: skip
+LINES_COUNT = {"application/pdf", "text/plain"}  # kinds whose line ends are their own, not those of Markdown's source
 MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
+MARKDOWN_OF_LINES = MarkdownIt("commonmark", {"html": False, "breaks": True})
 
 
 class Span(NamedTuple):
@@ -67,7 +69,7 @@ def open_at(document: Document, *, chunk: str = "", start: str = "", end: str = 
     missing = bool(chunk or start) and wanted is None
     if not passages:
         text = _markdown(document)[:TEXT_WITHOUT_PASSAGES]
-        return Sheet(_render(text, 0, (), wanted, wanted), target=_target(wanted), missing=missing)
+        return Sheet(_render(document, text, 0, (), wanted, wanted), target=_target(wanted), missing=missing)
     index = _index_of(passages, wanted.start) if wanted else min(max((whole(first) or 0) - 1, 0), len(passages) - 1)
     index -= index % PASSAGES_A_PAGE
     return _window(document, passages, index, index + PASSAGES_A_PAGE, wanted, wanted, missing=missing)
@@ -83,12 +85,12 @@ def around(document: Document, *, chunk_id: UUID | None, text: str, start: int |
     place = start if start is not None and markdown[start : start + len(text)] == text else markdown.find(text)
     if not text or place < 0:
         marked = Span(*best_span(text, claim))
-        return Sheet(_render(text, 0, (), marked, None), target=_target(marked), missing=True)
+        return Sheet(_render(document, text, 0, (), marked, None), target=_target(marked), missing=True)
     marked_from, marked_to = best_span(text, claim)
     cited, marked = Span(place, place + len(text)), Span(place + marked_from, place + marked_to)
     passages = list(_passages(document))
     if not passages:
-        return Sheet(_render(text, place, (), marked, cited), target=_target(marked), marked=marked)
+        return Sheet(_render(document, text, place, (), marked, cited), target=_target(marked), marked=marked)
     first, last = _index_of(passages, cited.start), _index_of(passages, cited.end - 1)
     return _window(document, passages, max(0, first - NEIGHBOURS), last + 1 + NEIGHBOURS, marked, cited)
 
@@ -120,7 +122,7 @@ def _window(
     begin = 0 if first == 0 else shown[0].start
     text = _markdown(document)[begin : None if last == len(passages) else shown[-1].end]
     return Sheet(
-        _render(text, begin, shown, marked, cited),
+        _render(document, text, begin, shown, marked, cited),
         first=first + 1,
         last=last,
         total=len(passages),
@@ -133,9 +135,15 @@ def _window(
 
 
 def _render(
-    text: str, offset: int, passages: Sequence[_Passage], marked: Span | None, cited: Span | None
+    document: Document,
+    text: str,
+    offset: int,
+    passages: Sequence[_Passage],
+    marked: Span | None,
+    cited: Span | None,
 ) -> SafeString:
     """Render Markdown block by block; each block's element tells where it begins (``data-at``)."""
+    options = (MARKDOWN_OF_LINES if document.content_type in LINES_COUNT else MARKDOWN).options
     lines = [0]
     for line in text.split("\n"):
         lines.append(lines[-1] + len(line) + 1)
@@ -161,7 +169,7 @@ def _render(
             )
             if on
         )
-        html = nh3.clean(MARKDOWN.renderer.render(group, MARKDOWN.options, {}), tags=TAGS, link_rel="noopener nofollow")
+        html = nh3.clean(MARKDOWN.renderer.render(group, options, {}), tags=TAGS, link_rel="noopener nofollow")
         name = "evidence" if hit and not target_done else f"at-{span.start}"
         target_done = target_done or hit
         block = format_html('<div id="{}" class="{}" data-at="{}" dir="auto">', name, classes, span.start)

@@ -26,6 +26,14 @@ def test_sentences_of_prose_lists_and_tables():
     ]
 
 
+def test_an_abbreviation_does_not_end_a_sentence():
+    text = "It wins clearly (65.2% vs. 33.3%), as Lee et al. 2019 found. The rest, e.g. Table 2, follows."
+    assert list(sentences(text)) == [
+        "It wins clearly (65.2% vs. 33.3%), as Lee et al. 2019 found.",
+        "The rest, e.g. Table 2, follows.",
+    ]
+
+
 def test_terms_of_both_languages():
     assert terms("How many points did C++ score in 2024?") == {"point", "c++", "score", "2024"}
     assert terms("年假有多少天？") == {"年假", "天"}
@@ -50,6 +58,15 @@ async def test_the_sentence_that_answers_comes_first(question, answer):
     assert found.answers
     assert found.sentences[0].text == answer
     assert found.sentences[0].n == 3
+
+
+async def test_rows_of_figures_answer_only_who_asks_for_figures():
+    text = "4 4 OTSL 0.938 0.904 0.927 0.853 1.97\n\nOTSL is read twice as fast as HTML, with the same score."
+    found = await extract("What is the advantage of OTSL?", [Text(1, text, "Results")])
+    assert [sentence.text[:12] for sentence in found.sentences] == ["OTSL is read"]
+    row = [Text(1, text.partition("\n")[0], "Results")]
+    assert not (await extract("What is the advantage of OTSL?", row)).sentences
+    assert (await extract("How much does OTSL score?", row)).sentences
 
 
 async def test_nothing_to_read_answers_nothing():

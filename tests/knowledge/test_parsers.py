@@ -140,6 +140,27 @@ def test_pdf_pages_headings_and_running_heads():
         assert parsed.markdown[start:].startswith(f"# Chapter {number}\n\nThe text of page number {number} ")
 
 
+def test_pdf_space_between_lines_parts_paragraphs_and_shows_numbered_headings():
+    rows = [
+        "CPU at 2.45 GHz.",
+        "",
+        "5.1 Choice of parameters",
+        "",
+        "We have chosen the set since it includes tables",
+        "of",
+    ]
+    rows += ["all kinds.", "", "Price", "4.50", "", "1.2 metres of cable", "2.4 metres of wire"]
+    page = [(50, 700 - 12 * row, 10, text) for row, text in enumerate(rows) if text]
+    page += [
+        (50, 500 - 12 * row, 10, f"A line of the body as long as most of them are, number {row}") for row in range(9)
+    ]
+    markdown = read(pdf([page]), "a.pdf").markdown
+    assert markdown.startswith(
+        "CPU at 2.45 GHz.\n\n### 5.1 Choice of parameters\n\nWe have chosen the set since it includes tables"
+    )
+    assert "\n\nPrice\n4.50\n\n" in markdown
+
+
 def test_pdf_columns_are_read_one_after_the_other():
     left = [(50, 700 - 14 * row, 10, f"left column line {row} goes on and on and") for row in range(20)]
     right = [(320, 700 - 14 * row, 10, f"right column line {row} goes on and on and") for row in range(20)]

@@ -39,6 +39,12 @@ def test_of_a_long_paragraph_only_the_sentence():
     assert long[start:end].strip() == "The vault opens at nine."
 
 
+def test_of_a_block_of_lines_only_the_line():
+    rows = "\n".join(f"{n} {n} MODEL 0.{n}38 0.{n}04 1.{n}7" for n in range(10, 40))
+    start, end = best_span(rows, "12 12 MODEL 0.1238 0.1204 1.127")
+    assert rows[start:end].strip() == "12 12 MODEL 0.1238 0.1204 1.127"
+
+
 @pytest.mark.parametrize("claim", ["", "Die Antwort steht in einer anderen Sprache", "？"])
 def test_where_nothing_is_shared_the_whole_passage(claim):
     assert best_span(CHINESE, claim) == (0, len(CHINESE))

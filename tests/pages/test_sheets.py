@@ -47,6 +47,13 @@ def passage(document, words):
     return Chunk.objects.get(document=document, text__contains=words)
 
 
+def test_lines_of_a_pdf_stay_lines(document):
+    assert "<br>" not in sheets.open_at(document).html
+    document.content_type = "application/pdf"
+    document.markdown_key = default_storage.save("documents/rows.md", ContentFile(b"4 4 OTSL 0.938\nHTML 0.952\n"))
+    assert "4 4 OTSL 0.938<br>\nHTML 0.952" in sheets.open_at(document).html
+
+
 @pytest.mark.parametrize(
     ("words", "expected"),
     [

@@ -3,6 +3,8 @@
 import re
 from collections import Counter
 from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median
 from typing import Any, BinaryIO
 
 import pypdfium2 as pdfium
@@ -15,7 +17,8 @@ EDGE_LINES = 2  # at the top and bottom of a page, where running heads stand
 MARGIN = 0.15  # of the page's height
 HEADING_RATIO = 1.15
 NUMBERED_RATIO = 1.04  # enough where a number stands before it
-LONGEST_HEADING = 120
+SPACE_RATIO = 1.3  # times the usual distance of lines
+LONGEST_HEADING, SHORT_HEADING = 120, 70
 SHORT_LINE, FULL_SHARE = 20, 0.75  # characters; share of the usual line above which a line is full
 LONGEST_RUNNING_HEAD = 60  # characters, where it may differ by numbers
 TEXT_OF_A_PAGE = 8  # characters other than white space; fewer on all pages, with pictures, are a scanner's stamp
@@ -34,6 +37,7 @@ class _Line:
     size: float  # height of its first letter in points, 0 where unknown
     top: float = 0.0  # where it stands, in points from the page's foot
     marginal: bool = False  # in the strip at the page's top or foot where running heads stand
+    apart: bool = False  # more space above it than lines of one paragraph have
 
 
 def parse_pdf(file: BinaryIO, *, password: str = "") -> Parsed:
@@ -103,7 +107,17 @@ def _lines(textpage: Any, page_height: float) -> list[_Line]:
         elif "\n" in piece and lines and lines[-1].text and not piece.strip("\r\n") and at and text[at - 1] == "\n":
             lines.append(_Line("", 0.0))
         at += len(piece)
+    _find_spaces(lines)
     return lines
+
+
+def _find_spaces(lines: list[_Line]) -> None:
+    """Set ``apart``. A line that holds hyphens stands for several: pdfium joins what a hyphen cut."""
+    pairs = [(a, b) for a, b in pairwise(lines) if a.top > b.top and b.size]
+    steps = [(a.top - b.top) / (1 + sum(map(a.text.count, HYPHENS))) for a, b in pairs]
+    usual = median(steps) if steps else 0.0
+    for (_before, line), step in zip(pairs, steps, strict=True):
+        line.apart = step > max(usual, line.size * 0.8) * SPACE_RATIO
 
 
 def _place(textpage: Any, index: int) -> tuple[float, float]:
@@ -168,14 +182,21 @@ class _Sizes:
     levels: dict[float, int]  # of sizes clearly larger than the body's
 
     def level(self, line: _Line) -> int:
-        """Return a line's heading level: by its size, or by a number before it where it is a little larger."""
+        """Return a line's heading level: by its size, or by a number before it where it also stands out.
+
+        It stands out by being a little larger, or, with a number of several parts, by the space above it.
+        """
         text = line.text
         if not text[:1].isalnum() or len(text) > LONGEST_HEADING or not any(map(str.isalpha, text)):
             return 0
         if line.size in self.levels:
             return self.levels[line.size]
-        numbered = NUMBERED.match(text) if self.body and line.size > self.body * NUMBERED_RATIO else None
-        return min(numbered.group(1).count(".") + 2, 6) if numbered else 0
+        numbered = NUMBERED.match(text) if self.body else None
+        if numbered is None:
+            return 0
+        parts = numbered.group(1).count(".") + 1
+        stands_out = line.size > self.body * NUMBERED_RATIO or (parts > 1 and line.apart and len(text) <= SHORT_HEADING)
+        return min(parts + 1, 6) if stands_out else 0
 
 
 def _sizes(pages: list[list[_Line]]) -> _Sizes:
@@ -212,7 +233,7 @@ def _page_markdown(page: list[_Line], sizes: _Sizes) -> str:
             blocks.append(f"{'#' * level} {line.text.strip(HYPHENS)}")
         elif before and before.text and line.text and not sizes.level(before) and _continues(before, line, full):
             blocks[-1] = _joined(blocks[-1], line.text)
-        elif before and before.text and line.text and not sizes.level(before):
+        elif before and before.text and line.text and not line.apart and not sizes.level(before):
             blocks[-1] += f"\n{line.text}"
         elif line.text:
             blocks.append(line.text)

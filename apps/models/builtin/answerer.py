@@ -47,7 +47,7 @@ SAYS = {
     "talk": (
         "I am a small built-in model: I can only quote your documents. Ask me something that they may answer, "
         "or connect a chat model for conversation.",
-        "我是一个内置的小模型，只能引用您的文档。请提出文档可能回答的问题，或连接一个聊天模型来对话。",
+        "我是一个内置的小模型，只能引用你的文档。请提出文档可能回答的问题，或连接一个聊天模型来对话。",
     ),
 }
 

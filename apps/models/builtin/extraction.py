@@ -36,6 +36,7 @@ NUMBER = re.compile(
 MOST_SENTENCES = 72  # that are embedded: about half a second on one core
 LONGEST = 600  # characters of a sentence
 SHORT = 60  # characters; a shorter one is compared with its heading before it
+LEAST_WORDS = 0.25  # share of letters; less is a row of figures, which answers only who asks for one
 MOST_SHOWN = 3
 MARGIN = 1.2  # of the score behind the best, for what is shown beside it
 ANSWERABLE = -1.25  # the operating point
@@ -74,11 +75,12 @@ class Extraction:
 
 async def extract(question: str, passages: Sequence[Text]) -> Extraction:
     """Choose sentences of ``passages`` (best first) that answer ``question``."""
+    figures = bool(NUMBER_ASKED.search(question) or TIME_ASKED.search(question))
     found = [
         (rank, passage, sentence[:LONGEST])
         for rank, passage in enumerate(passages)
         for sentence in dict.fromkeys(sentences(passage.text))
-        if terms(sentence)
+        if terms(sentence) and (figures or _words_share(sentence) >= LEAST_WORDS)
     ][:MOST_SENTENCES]
     if not found:
         return Extraction((), float("-inf"))
@@ -109,6 +111,10 @@ async def extract(question: str, passages: Sequence[Text]) -> Extraction:
     best = sorted(scored, key=lambda sentence: -sentence.score)
     shown = [sentence for sentence in best[:MOST_SHOWN] if sentence.score >= best[0].score - MARGIN]
     return Extraction(tuple(shown), _confidence(cosines, covered, across=across))
+
+
+def _words_share(sentence: str) -> float:
+    return sum(map(str.isalpha, sentence)) / (len(sentence) - sentence.count(" ") or 1)
 
 
 def _score(cosine: float, *, rare: float, kind: int, rank: int, across: bool) -> float:

@@ -12,9 +12,12 @@ HAN = "\u3400-\u4dbf\u4e00-\u9fff"
 CJK = re.compile(f"[{HAN}]")
 LATIN_WORD = re.compile(r"[A-Za-z\u00c0-\u024f]+")
 RUN = re.compile(rf"[{HAN}]+|[A-Za-z0-9\u00c0-\u024f]+(?:[.\-+#_][A-Za-z0-9\u00c0-\u024f]+)*[+#]*")
+ABBREVIATED = "".join(
+    rf"(?<!\b{word}\.)" for word in ("vs", "cf", "al", r"e\.g", r"i\.e", "No", "Fig", "Dr", "Mr", "Mrs", "Ms")
+)
 END = re.compile(
     r"(?<=[。！？；])(?![”’」』）)])|(?<=[。！？；][”’」』）)])"
-    r"|(?<=[.!?])\s+(?=[\"'“‘(\[]?[A-Z0-9\u00c0-\u00de])|(?<=[.!?][\"'”’)])\s+(?=[\"'“‘(\[]?[A-Z0-9])"
+    rf"|(?<=[.!?]){ABBREVIATED}\s+(?=[\"'“‘(\[]?[A-Z0-9\u00c0-\u00de])|(?<=[.!?][\"'”’)])\s+(?=[\"'“‘(\[]?[A-Z0-9])"
 )
 MARK = re.compile(r"^\s*(?:[-*+•]\s+|\d{1,3}[.)、]\s*|>\s*)+")
 EMPHASIS = re.compile(r"\*\*|__|`|!?\[([^\]]*)\]\([^)]*\)")
