@@ -41,6 +41,7 @@ def request_for(state: TurnState, context: TurnContext, *, tools: Sequence[Wire]
         identity=identity(context.agent),
         switches=context.switches,
         turn_context=background,
+        withdrawn=state.get("withdrawn") or (),
         history_budget=context.budget.history_tokens,
         size=context.size,
     )

@@ -5,7 +5,7 @@ again at each call.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
@@ -147,6 +147,9 @@ def context_for(
     async def info(*, document_ids: Sequence[UUID] = ()) -> Sequence[Mapping[str, Any]]:
         return await _reached(reading.document_info(user, document_ids=document_ids, knowledge_bases=ids))
 
+    async def readable(document_ids: Collection[UUID]) -> frozenset[UUID]:
+        return await _reached(reading.readable(user, document_ids))
+
     def stream(chat: ChatRequest) -> AsyncGenerator[ChatDelta, None]:
         return gateway.stream_chat(bound.model, chat, stop=stop)
 
@@ -184,6 +187,7 @@ def context_for(
         grep=grep,
         read=read,
         info=info,
+        readable=readable,
         stream=stream,
         ask_fast=ask_fast,
         decide=decide,

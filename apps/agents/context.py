@@ -5,7 +5,7 @@ before the graph starts.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
@@ -138,6 +138,7 @@ class TurnContext:
     grep: Callable[[str, int], Awaitable[Sequence[Passage]]]
     read: ListChunks
     info: DocumentInfo
+    readable: Callable[[Collection[UUID]], Awaitable[frozenset[UUID]]]  # which of some documents still are
     # models
     stream: Callable[[ChatRequest], AsyncGenerator[ChatDelta, None]]
     ask_fast: Callable[[ChatRequest], Awaitable[ChatReply]]

@@ -3,16 +3,17 @@
 1 identity and limits · 2 the task's switches (one system message with 1) · 3 what was handed off ·
 4 the latest finished turns, whole · 5 this turn's context · 6 this turn. Tool schemas count as the
 beginning. The beginning changes only at a turn's border (5 is not kept), at a window step, at a
-handoff, and when a switch is changed.
+handoff, when a switch is changed, and when the asker loses a document that an earlier turn read.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from apps.agents.context import Switches
 from apps.agents.messages import repair, split_turns
 from apps.models.chat import Wire
 
 KEEP_TURNS = 8
+WITHDRAWN = "[not available any more: a document that was shown here is deleted or no longer shared with the asker]"
 LANGUAGES = {"en": "English", "zh-hans": "Simplified Chinese"}
 
 
@@ -24,6 +25,7 @@ def lay_out(
     turn_context: str = "",
     handoff: str = "",
     keep_turns: int = KEEP_TURNS,
+    withdrawn: Collection[str] = (),
     history_budget: int,
     size: Callable[[Wire], int],
 ) -> list[Wire]:
@@ -36,6 +38,7 @@ def lay_out(
         turn_context: segment 5 without its delimiters; the same for every call of a turn.
         handoff: segment 3 without its delimiters.
         keep_turns: the fewest finished turns that stay; the window grows to twice that.
+        withdrawn: calls of finished turns whose results the asker may not read any more.
         history_budget: the most that segment 4 may hold, in the unit of ``size``.
         size: measures one message, usually in tokens.
     """
@@ -44,7 +47,7 @@ def lay_out(
     history = finished[window_start(sizes, keep=keep_turns, budget=history_budget) :]
     view: list[Wire] = [{"role": "system", "content": f"{identity}\n\n{task(switches)}"}]
     for turn in history:
-        view.extend(turn)
+        view.extend(_readable(message, withdrawn) for message in turn)
     question, *rest = current
     view.append(_before(question, "turn_context", turn_context))
     view.extend(rest)
@@ -99,6 +102,12 @@ def window_start(sizes: Sequence[int], *, keep: int, budget: int) -> int:
 def neutral(text: str) -> str:
     """Return text that cannot close or open one of our delimiters."""
     return text.replace("<", "‹").replace("\n", " ")
+
+
+def _readable(message: Wire, withdrawn: Collection[str]) -> Wire:
+    if message["role"] != "tool" or message["tool_call_id"] not in withdrawn:
+        return message
+    return {**message, "content": WITHDRAWN}
 
 
 def _before(message: Wire, name: str, block: str) -> Wire:

@@ -14,13 +14,23 @@ def append(before: list[Wire] | None, new: list[Wire] | None) -> list[Wire]:
     return (before or []) + (new or [])
 
 
+def join(before: dict[str, list[str]] | None, new: dict[str, list[str]] | None) -> dict[str, list[str]]:
+    """Join what calls showed; a call id that a vendor gives twice stands for both; the reducer of ``documents``."""
+    joined = dict(before or {})
+    for call, ids in (new or {}).items():
+        joined[call] = sorted({*joined.get(call, ()), *ids})
+    return joined
+
+
 class TurnState(TypedDict, total=False):
     """The conversation's raw messages, and what is known about the turn in progress.
 
     ``messages`` are OpenAI-wire dicts exactly as they were asked and answered (what a model is
     shown is a view of them, see ``context_layout``). ``turn`` counts the conversation's turns, so that a
     checkpoint that missed one is noticed. ``fingerprint`` stands for the bytes of the last request
-    (see ``prefix``). Untracked values live for one turn and never reach a checkpoint.
+    (see ``prefix``). ``documents`` says for each call of a tool which documents its result shows;
+    ``withdrawn`` are calls of earlier turns with one that may not be read any more. Untracked
+    values live for one turn and never reach a checkpoint.
     """
 
     messages: Annotated[list[Wire], append]
@@ -30,6 +40,8 @@ class TurnState(TypedDict, total=False):
     image_description: str
     sources: list[dict[str, Any]]
     fingerprint: bytes
+    documents: Annotated[dict[str, list[str]], join]
+    withdrawn: Annotated[list[str], UntrackedValue]
     recent_pairs: Annotated[list[tuple[str, str]], UntrackedValue]
     asker_background: Annotated[list[str], UntrackedValue]
     remembered: Annotated[list[str], UntrackedValue]

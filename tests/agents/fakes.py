@@ -84,6 +84,9 @@ def make_context(sink=None, *, passages=(), replies=(), question="How long is an
     async def info(*, document_ids=()):
         return [{"document_id": str(p.document_id), "name": p.document} for p in passages]
 
+    async def readable(document_ids):
+        return frozenset(document_ids)
+
     async def stream(request):
         requests.append(request)
         for delta in left.pop(0):
@@ -120,6 +123,7 @@ def make_context(sink=None, *, passages=(), replies=(), question="How long is an
         "grep": grep,
         "read": read,
         "info": info,
+        "readable": readable,
         "stream": stream,
         "ask_fast": nothing,
         "decide": decide,

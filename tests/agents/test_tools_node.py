@@ -13,6 +13,7 @@ from apps.agents.nodes import tools as node
 from apps.agents.tools.catalog import Tool, ToolResult
 from apps.agents.tools.results import LIMIT
 from apps.common.errors import ServiceUnavailable
+from apps.knowledge.retrieval.passages import SearchResult
 from tests.agents.fakes import make_context, passage
 from tests.vendor import call
 
@@ -163,6 +164,31 @@ async def test_the_same_call_again_is_answered_from_this_turn():
     assert again.startswith("(The same call as before")
     assert first in again
     assert (context.record.calls, context.record.repeats) == (1, 1)
+
+
+async def test_what_was_withdrawn_meanwhile_is_not_shown_again():
+    kept, gone = passage("Ten days of leave."), passage("Secret leave.")
+    found = [kept, gone]
+
+    async def search(query, top_k):
+        return SearchResult(tuple(found))
+
+    async def readable(document_ids):
+        return frozenset(document_ids) & {p.document_id for p in found}
+
+    context, _, _ = make_context(search=search, readable=readable)
+    ask = call("doc_retrieval", {"query": "leave"}, "k1")
+    assert "Secret" in (await run(context, ask))[0]
+    found.remove(gone)
+    [again] = await run(context, ask)
+    assert "Ten days" in again
+    assert "Secret" not in again
+
+    async def unreachable(document_ids):
+        raise ServiceUnavailable(service="database")
+
+    context = replace(context, readable=unreachable)
+    assert "The same call" not in (await run(context, ask))[0]
 
 
 async def test_no_call_beyond_the_budget():

@@ -1,6 +1,5 @@
 """Node: what the answer may cite so far."""
 
-import re
 from typing import Any
 
 from langgraph.runtime import Runtime
@@ -9,8 +8,7 @@ from apps.agents.context import TurnContext
 from apps.agents.messages import split_turns
 from apps.agents.state import TurnState
 from apps.agents.tools.catalog import TOOLS, Tool
-
-RESULT = re.compile(r'^<result id="c(\d+)" ', re.MULTILINE)
+from apps.agents.tools.results import numbers
 
 
 async def collect_sources(state: TurnState, runtime: Runtime[TurnContext]) -> dict[str, Any]:
@@ -27,13 +25,13 @@ async def collect_sources(state: TurnState, runtime: Runtime[TurnContext]) -> di
         for call in message.get("tool_calls") or ()
         if _is_retrieval(call["function"]["name"])
     }
-    numbers = {
-        int(n)
+    shown = {
+        n
         for message in turn
         if message["role"] == "tool" and message["tool_call_id"] in retrieval
-        for n in RESULT.findall(message["content"])
+        for n in numbers(message["content"])
     }
-    sources = [source.as_event() for source in context.record.sources.pick(numbers)]
+    sources = [source.as_event() for source in context.record.sources.pick(shown)]
     if sources != state.get("sources"):
         context.emit("sources", {"sources": sources})
     return {"sources": sources}

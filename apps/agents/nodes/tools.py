@@ -6,6 +6,7 @@ import random
 from collections.abc import Awaitable, Callable
 from time import monotonic
 from typing import Any
+from uuid import UUID
 
 import orjson
 from langgraph.runtime import Runtime
@@ -14,7 +15,7 @@ from pydantic import ValidationError
 from apps.agents.context import TurnContext
 from apps.agents.state import TurnState
 from apps.agents.tools.catalog import Tool, ToolResult
-from apps.agents.tools.results import LIMIT
+from apps.agents.tools.results import LIMIT, numbers
 from apps.common.errors import KnowSphereError, NotFound
 from apps.common.text import storable
 from apps.models.chat import Wire
@@ -31,7 +32,7 @@ async def tools(state: TurnState, runtime: Runtime[TurnContext]) -> dict[str, An
     """Answer every call of the last message, in its order, whatever happens.
 
     Wrong arguments, unknown tools and failures go back to the model as text. A stop ends the calls
-    that are still running; each still gets a message. Writes ``messages``.
+    that are still running; each still gets a message. Writes ``messages`` and ``documents``.
     """
     context = runtime.context
     calls: list[Wire] = state["messages"][-1]["tool_calls"]
@@ -48,11 +49,13 @@ async def tools(state: TurnState, runtime: Runtime[TurnContext]) -> dict[str, An
             task.cancel()
         ended = await asyncio.gather(*tasks, return_exceptions=True)
     texts = [STOPPED if isinstance(result, BaseException) else result.text for result in ended]
+    shown = {call["id"]: documents_in(context, text) for call, text in zip(calls, texts, strict=True)}
     return {
+        "documents": {call: ids for call, ids in shown.items() if ids},
         "messages": [
             {"role": "tool", "tool_call_id": call["id"], "content": text}
             for call, text in zip(calls, texts, strict=True)
-        ]
+        ],
     }
 
 
@@ -97,9 +100,9 @@ async def run_call(context: TurnContext, name: str, arguments: dict[str, Any] | 
     except ValidationError as error:
         return _refused(context, f"Error: wrong arguments for {name}: {_fields(error)}")
     key = f"{name} {orjson.dumps(checked.model_dump(mode='json'), option=orjson.OPT_SORT_KEYS).decode()}"
-    if key in record.results:
+    earlier: ToolResult | None = record.results.get(key)
+    if earlier is not None and await _still_readable(context, earlier):
         record.repeats += 1
-        earlier: ToolResult = record.results[key]
         return ToolResult(f"(The same call as before; this is its result again.)\n{earlier.text}", earlier.summary)
     if record.calls >= budget.calls:
         return _refused(context, "Error: this turn's budget of tool calls is used up. Answer from what you have read.")
@@ -108,6 +111,21 @@ async def run_call(context: TurnContext, name: str, arguments: dict[str, Any] | 
     if result.ok:
         record.results[key] = result
     return result
+
+
+def documents_in(context: TurnContext, text: str) -> list[str]:
+    """Return the ids of the documents that a result shows."""
+    shown = context.record.sources.pick(numbers(text))
+    return sorted({str(source.document_id) for source in shown if source.document_id})
+
+
+async def _still_readable(context: TurnContext, earlier: ToolResult) -> bool:
+    """Look whether a result may be shown again: what was withdrawn during the turn may not."""
+    wanted = {UUID(one) for one in documents_in(context, earlier.text)}
+    try:
+        return not wanted or await context.readable(wanted) >= wanted
+    except KnowSphereError:
+        return False
 
 
 async def _retried(context: TurnContext, tool: Tool, attempt: Callable[[], Awaitable[ToolResult]]) -> ToolResult:

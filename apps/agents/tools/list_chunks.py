@@ -21,9 +21,13 @@ class Arguments(BaseModel):
     document: str = Field(
         default="", description="Read a document in order: the number of one of its results or its id."
     )
-    first: int = Field(default=0, ge=0, description="With document: the place of the first passage, from 0.")
+    first: int = Field(
+        default=0, ge=0, le=1_000_000, description="With document: the place of the first passage, from 0."
+    )
     count: int = Field(default=5, ge=1, le=10, description="With document: how many passages.")
-    start_at: int = Field(default=0, ge=0, description="Skip so many characters of the first passage, to read on.")
+    start_at: int = Field(
+        default=0, ge=0, le=100_000_000, description="Skip so many characters of the first passage, to read on."
+    )
 
     @model_validator(mode="after")
     def one_way(self) -> "Arguments":

@@ -4,7 +4,7 @@ Like search, each function is one statement behind the reader's compiled door, r
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -22,7 +22,7 @@ from apps.workspaces.models import User
 
 Reader = User | AnonymousUser
 
-MOST_PASSAGES, MOST_DOCUMENTS = 50, 100
+MOST_PASSAGES, MOST_DOCUMENTS, MOST_PLACES = 50, 100, 2**31
 LONGEST_PATTERN = 500
 GREP_TIMEOUT_MS, READ_TIMEOUT_MS = 2_000, 5_000
 
@@ -79,7 +79,7 @@ async def list_chunks(
         **door.parameters,
         "document": document_id,
         "chunks": list(chunk_ids)[:MOST_PASSAGES],
-        "first": max(first, 0),
+        "first": min(max(first, 0), MOST_PLACES),
         "count": MOST_PASSAGES if document_id is None else min(max(count, 0), MOST_PASSAGES),
     }
     sql = f"SELECT {_COLUMNS} FROM knowledge_chunk c JOIN ({door.sql}) d ON d.id = c.document_id WHERE {wanted}"  # noqa: S608
@@ -128,8 +128,8 @@ ORDER BY d.name, c.document_id, c.ordinal LIMIT %(limit)s"""  # noqa: S608
     except psycopg.errors.InvalidRegularExpression as error:
         reason = (error.diag.message_primary or "").removeprefix("invalid regular expression: ")
         raise PatternRejected(field="pattern", reason=reason) from None
-    except psycopg.errors.QueryCanceled:
-        raise PatternTooSlow(field="pattern") from None
+    except (psycopg.errors.QueryCanceled, psycopg.errors.InternalError_, psycopg.errors.ProgramLimitExceeded):
+        raise PatternTooSlow(field="pattern") from None  # no time, or no memory, for its states
     return [_passage(row) for row in rows]
 
 
@@ -170,6 +170,19 @@ ORDER BY d.created_at DESC, d.id LIMIT %(limit)s"""  # noqa: S608
     return [
         row | {"document_id": str(row["document_id"]), "created_at": f"{row['created_at']:%Y-%m-%d}"} for row in rows
     ]
+
+
+async def readable(user: Reader, document_ids: Collection[UUID]) -> frozenset[UUID]:
+    """Return which of some documents are there and ``user``'s to read, at this moment.
+
+    Plan: primary key of documents.
+    """
+    if not document_ids:
+        return frozenset()
+    door = readable_documents(user)
+    sql = f"SELECT d.id FROM ({door.sql}) d WHERE d.id = ANY(%(documents)s)"  # noqa: S608
+    rows = await _rows(sql, {**door.parameters, "documents": list(document_ids)}, READ_TIMEOUT_MS)
+    return frozenset(row["id"] for row in rows)
 
 
 def postgres_pattern(pattern: str) -> str:
