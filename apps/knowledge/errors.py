@@ -92,6 +92,13 @@ class NeedsOcr(DocumentFailure):
     user_message = _("The file holds pictures of text only. Run text recognition on it, then upload the result.")
 
 
+class NeedsSpeechModel(DocumentFailure):
+    """The file is a recording, and nothing here writes down what is said."""
+
+    code = "needs_speech_model"
+    user_message = _("The file is a recording, and no speech model is set up. Upload what is said in it as text.")
+
+
 class EmbeddingFailed(DocumentFailure):
     """The embedding model gave no usable vector for any part of the document."""
 

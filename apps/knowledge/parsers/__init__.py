@@ -24,10 +24,25 @@ PARSERS = Registry[Parse](
         kind.XLSB: "apps.knowledge.parsers.spreadsheets.parse_spreadsheet",
         kind.XLS: "apps.knowledge.parsers.spreadsheets.parse_spreadsheet",
         kind.ODS: "apps.knowledge.parsers.spreadsheets.parse_spreadsheet",
+        kind.PPTX: "apps.knowledge.parsers.pptx.parse_pptx",
+        kind.FB2: "apps.knowledge.parsers.xml.parse_xml_text",
+        "application/xml": "apps.knowledge.parsers.xml.parse_xml_text",
+        "application/json": "apps.knowledge.parsers.structured.parse_json",
+        "application/x-ndjson": "apps.knowledge.parsers.structured.parse_json_lines",
+        "application/yaml": "apps.knowledge.parsers.structured.parse_yaml",
+        "application/x-ipynb+json": "apps.knowledge.parsers.notebook.parse_notebook",
+        "text/x-rst": "apps.knowledge.parsers.markup.parse_rst",
+        "text/asciidoc": "apps.knowledge.parsers.markup.parse_asciidoc",
+        "text/x-org": "apps.knowledge.parsers.markup.parse_org",
+        "application/x-tex": "apps.knowledge.parsers.markup.parse_tex",
+        "text/vtt": "apps.knowledge.parsers.subtitles.parse_subtitles",
+        "application/x-subrip": "apps.knowledge.parsers.subtitles.parse_subtitles",
+        **dict.fromkeys(kind.PICTURES, "apps.knowledge.parsers.media.parse_picture"),
+        **dict.fromkeys(kind.RECORDINGS, "apps.knowledge.parsers.media.parse_recording"),
         kind.ENCRYPTED_OFFICE: "apps.knowledge.parsers.encrypted.parse_encrypted_office",
     },
 )
 
 # Formats that are text to the last byte: one long-lived sandbox process reads many such files.
 # Everything else gets a process of its own.
-TEXT_TYPES = frozenset({"text/plain", "text/markdown", "text/html", "text/csv", "text/tab-separated-values"})
+TEXT_TYPES = frozenset(kind.TEXT_ENDINGS.values()) - {"message/rfc822", "application/mbox", "multipart/related"}

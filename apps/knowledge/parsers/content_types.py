@@ -25,6 +25,8 @@ MSG, HWP, ONE = "application/vnd.ms-outlook", "application/x-hwp", "application/
 ENCRYPTED_OFFICE = "application/x-encrypted-office"
 RTF, DBF, FB2 = "application/rtf", "application/dbf", "application/x-fictionbook+xml"
 PDF, ZIP, OLE = "application/pdf", "application/zip", "application/x-ole-storage"
+PICTURES = ("image/png", "image/jpeg", "image/gif", "image/tiff", "image/bmp", "image/webp", "image/heic")
+RECORDINGS = ("audio/mpeg", "audio/x-wav", "audio/ogg", "audio/flac", "audio/mp4")
 UNKNOWN = "application/octet-stream"
 
 MAGIC = (
@@ -127,7 +129,17 @@ TEXT_ENDINGS = {
     ".vtt": "text/vtt",
     ".srt": "application/x-subrip",
 }
-OTHER_ENDINGS = {".pdf": PDF, ".rtf": RTF, ".dbf": DBF, ".one": ONE}
+OTHER_ENDINGS = {
+    ".pdf": PDF,
+    ".rtf": RTF,
+    ".dbf": DBF,
+    ".one": ONE,
+    ".png": "image/png",
+    ".jpg": "image/jpeg",
+    ".jpeg": "image/jpeg",
+    ".mp3": "audio/mpeg",
+    ".wav": "audio/x-wav",
+}
 PROMISES = {**ZIP_ENDINGS, **OLE_ENDINGS, **TEXT_ENDINGS, **OTHER_ENDINGS}
 BOMS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff", b"\xff\xfe\x00\x00", b"\x00\x00\xfe\xff")
 HTML_START = re.compile(
