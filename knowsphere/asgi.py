@@ -26,13 +26,17 @@ from knowsphere import postgres
 class Database:
     """The embedded server stays until this process has stored its last answer, whoever else has gone."""
 
+    def __init__(self) -> None:
+        self.ours = False
+
     async def start(self) -> None:
         """Count as one who needs the server. It is started by whoever started us, and kept up by them."""
-        postgres.hold(starting=False)
+        self.ours = postgres.hold(starting=False)
 
     async def stop(self) -> None:
-        """Let the server go; the last one out stops it."""
-        await asyncio.to_thread(postgres.release)
+        """Let the server go, unless this process held it before; the last one out stops it."""
+        if self.ours:
+            await asyncio.to_thread(postgres.release)
 
 
 class Pool:

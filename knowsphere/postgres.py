@@ -110,11 +110,11 @@ def database_url() -> str:
 _held: tuple[Cluster, IO[bytes]] | None = None
 
 
-def hold(*, starting: bool = True) -> None:
-    """Keep the embedded server up, ``starting`` it if it is down. Does nothing with a DATABASE_URL."""
+def hold(*, starting: bool = True) -> bool:
+    """Keep the embedded server up, ``starting`` it if it is down. False: held already, or there is a DATABASE_URL."""
     global _held
     if not in_use() or _held is not None:
-        return
+        return False
     here = cluster()
     _prepare(here)
     _held = here, _open_for_lock(here, here.lock)
@@ -126,6 +126,7 @@ def hold(*, starting: bool = True) -> None:
     except BaseException:  # also Ctrl-C: a server that came up meanwhile must not stay
         release()
         raise
+    return True
 
 
 def release(owner: int | None = None) -> None:

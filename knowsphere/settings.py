@@ -100,6 +100,7 @@ DATABASES["default"].update(CONN_MAX_AGE=0, CONN_HEALTH_CHECKS=False)
 PROCESS = environment.choice("KNOWSPHERE_PROCESS", ("command", "web", "worker"), "command")
 DATABASES["default"].setdefault("OPTIONS", {}).setdefault("application_name", f"knowsphere-{PROCESS}")  # for readyz
 if PROCESS == "web":
+    DATABASES["default"]["CONN_HEALTH_CHECKS"] = True  # after a restart of the server its connections are dead
     DATABASES["default"]["OPTIONS"]["pool"] = {"min_size": 2, "max_size": 16, "timeout": 10}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 

@@ -19,7 +19,7 @@ from psycopg.conninfo import make_conninfo
 from psycopg.rows import DictRow, dict_row
 from psycopg_pool import AsyncConnectionPool
 
-from apps.common.database import conninfo
+from apps.common.database import check_alive, conninfo
 
 logger = logging.getLogger(__name__)
 
@@ -54,6 +54,7 @@ async def pool() -> Pool:
                 max_size=CONNECTIONS,
                 timeout=PATIENCE_S,
                 open=False,
+                check=check_alive,
                 kwargs={"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row},
             )
             await opened.open()

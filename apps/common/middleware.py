@@ -6,12 +6,13 @@ import uuid
 from collections.abc import Callable
 from typing import ClassVar
 
+from django.db import InterfaceError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 
 from apps.common import logs, views
 from apps.common.bodies import refusal
-from apps.common.errors import KnowSphereError, NotFound
+from apps.common.errors import KnowSphereError, NotFound, ServiceUnavailable
 
 logger = logging.getLogger(__name__)
 
@@ -63,9 +64,12 @@ class ErrorMiddleware:
         return response if refused is None else error_response(request, refused)
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
-        """Translate our own errors and Http404; leave all others to Django, which logs them."""
+        """Translate our own errors, Http404 and a database that is away; Django logs all others."""
         if isinstance(exception, Http404):
             exception = NotFound()
+        if isinstance(exception, OperationalError | InterfaceError):
+            logger.warning("%s %s waits for the database: %s", request.method, request.path, exception)
+            exception = ServiceUnavailable(service="PostgreSQL")
         if not isinstance(exception, KnowSphereError):
             return None
         if exception.status >= 500:

@@ -227,6 +227,8 @@ class Engine:
         async with (await pool()).connection(timeout=BEAT_S) as connection:
             for turn in await rows_liveness.beat(connection, self.process):
                 if turn["id"] not in self._running:
+                    if turn["new"]:  # its insert is answered in the next moment
+                        continue
                     await rows_liveness.interrupt(connection, turn["id"], error=errors.TurnInterrupted().as_dict())
                 elif turn["stop_requested"]:
                     self.stop_here(turn["id"])

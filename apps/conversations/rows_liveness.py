@@ -23,10 +23,14 @@ JUMP = 10_000  # a recovered turn's last seq is this far above the last stored o
 
 
 async def beat(connection: Connection, process: str) -> list[DictRow]:
-    """Say that a process still works on its turns; return them, and which of them somebody wants stopped."""
+    """Say that a process still works on its turns; return them, and which of them somebody wants stopped.
+
+    ``new``: inserted so short ago that the process may not have heard of it yet.
+    """
     cursor = await connection.execute(
         "UPDATE conversations_turn SET heartbeat_at = now()"
-        " WHERE owner_process = %s AND status IN ('queued', 'running') RETURNING id, stop_requested",
+        " WHERE owner_process = %s AND status IN ('queued', 'running') "
+        " RETURNING id, stop_requested, started_at > now() - interval '5 s' AS new",
         (process,),
     )
     return await cursor.fetchall()

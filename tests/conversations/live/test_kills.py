@@ -10,7 +10,9 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.error
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -29,7 +31,7 @@ import json
 from tests.conversations.live.conftest import People
 from apps.conversations.services import start_conversation
 people = People()
-ids = [str(start_conversation(workspace=people.acme, actor=people.ann).pk) for _ in range(4)]
+ids = [str(start_conversation(workspace=people.acme, actor=people.ann).pk) for _ in range(5)]
 print(json.dumps({"session": people.session(people.ann), "conversations": ids}))
 """
 
@@ -81,6 +83,17 @@ class Installation:
 
     def tab(self):
         return Tab(SimpleNamespace(port=self.port), self.conversation, session=self.session)
+
+    def page(self, accept="text/html"):
+        """Status and body of the front page, which needs session, person and workspaces."""
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{self.port}/", headers={"Cookie": f"ks_session={self.session}", "Accept": accept}
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=30) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
 
     def rows(self, sql):
         with psycopg.connect(
@@ -186,6 +199,19 @@ async def test_an_answer_outlives_its_database(web):
         assert again.frames == frames
         await again.ask("say 2")
         assert (await again.until("turn.finished"))["status"] == "succeeded"
+
+
+def test_pages_say_that_the_database_is_away_and_work_at_once_when_it_is_back(web):
+    with ThreadPoolExecutor(12) as many:
+        assert {status for status, _ in many.map(lambda _: web.page(), range(24))} == {200}
+        os.kill(web.home.postmaster, signal.SIGKILL)
+        status, body = web.page("application/json")
+        assert (status, json.loads(body)["code"], json.loads(body)["retryable"]) == (503, "service_unavailable", True)
+        status, body = web.page()
+        assert status == 503
+        assert "PostgreSQL does not answer at the moment." in body
+        postgres.start(web.home.cluster)
+        assert {status for status, _ in many.map(lambda _: web.page(), range(24))} == {200}
 
 
 async def test_a_database_that_stays_away_leaves_the_text_to_the_reader_and_is_stored_late(web):

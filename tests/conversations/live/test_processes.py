@@ -146,3 +146,17 @@ async def test_the_owner_has_the_last_word(tab, elsewhere):
         return row.status, row.messages.get(role="assistant").text, row.events.count(), row.last_seq
 
     assert await in_db(stored) == ("succeeded", "".join(words(60)), end["seq"], end["seq"])
+
+
+async def test_a_turn_of_which_its_own_process_does_not_know_is_ended_unless_it_is_new(conversation, elsewhere):
+    """New: its insert is on its way back. Old: its ending could not be stored."""
+
+    def begun(seconds):
+        started = timezone.now() - timedelta(seconds=seconds)
+        Turn.objects.filter(pk=turn.pk).update(started_at=started, heartbeat_at=timezone.now())
+
+    turn = await in_db(lambda: left_behind(conversation, seconds=0, process=elsewhere.process))
+    for seconds, status in ((0, "running"), (6, "interrupted")):
+        await in_db(begun, seconds)
+        await elsewhere._beat()
+        assert await in_db(lambda: Turn.objects.get(pk=turn.pk).status) == status
