@@ -4,7 +4,7 @@ import re
 from itertools import pairwise
 
 # Paragraphs end at an empty line; list items and table rows are paragraphs of their own.
-PARAGRAPH_BORDER = re.compile(r"\n\s*\n|\n(?=\s*(?:[-*+|]|\d+[.)]))")
+PARAGRAPH_BORDER = re.compile(r"\n\s*\n|\n(?=\s*(?:[-*+|•]|[（(]?(?:\d+|[一二三四五六七八九十]+)[.)）、]))")
 SENTENCE = re.compile(r"[^。！？!?；;\n]*?(?:[。！？!?；;]+|\.(?=\s|$)|\n|$)")
 TERM = re.compile(r"[a-z0-9]+|[\u3400-\u9fff\uf900-\ufaff\u3040-\u30ff\uac00-\ud7af]")
 LONG_PARAGRAPH = 400

@@ -20,6 +20,7 @@ from markdown_it.token import Token
 from apps.common.text import whole
 from apps.knowledge.claims import best_span
 from apps.knowledge.models import Chunk, Document
+from apps.knowledge.parsers.content_types import DOCX
 
 PASSAGES_A_PAGE = 40
 TEXT_WITHOUT_PASSAGES = 30_000  # characters shown of a document that is read but not indexed yet
@@ -28,7 +29,11 @@ TAGS = {
     "a", "blockquote", "br", "code", "em", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "li", "mark", "ol", "p", "pre",
     "s", "strong", "sub", "sup", "table", "tbody", "td", "th", "thead", "tr", "ul",
 }  # fmt: skip
-LINES_COUNT = {"application/pdf", "text/plain"}  # kinds whose line ends are their own, not those of Markdown's source
+LINES_COUNT = {
+    "application/pdf",
+    "text/plain",
+    DOCX,
+}  # kinds whose line ends are their own, not those of Markdown's source
 MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
 MARKDOWN_OF_LINES = MarkdownIt("commonmark", {"html": False, "breaks": True})
 

@@ -39,6 +39,16 @@ def test_of_a_long_paragraph_only_the_sentence():
     assert long[start:end].strip() == "The vault opens at nine."
 
 
+@pytest.mark.parametrize("label", ["({})", "（{}）", "{}.", "{}、", "•"])
+def test_an_item_of_a_list_is_a_paragraph_of_its_own(label):
+    items = [
+        f"{label.format(n)} {text}" for n, text in enumerate(["学以致用存在差距。", "创新能力不足，不追求创新。"], 1)
+    ]
+    passage = "\n".join(items)
+    start, end = best_span(passage, items[1])
+    assert passage[start:end] == items[1]
+
+
 def test_of_a_block_of_lines_only_the_line():
     rows = "\n".join(f"{n} {n} MODEL 0.{n}38 0.{n}04 1.{n}7" for n in range(10, 40))
     start, end = best_span(rows, "12 12 MODEL 0.1238 0.1204 1.127")
