@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from contextlib import aclosing
+from time import monotonic
 from typing import Any
 from uuid import UUID
 
@@ -11,13 +12,15 @@ import orjson
 from channels.generic.websocket import AsyncWebsocketConsumer
 from django.utils import translation
 
-from apps.common.errors import KnowSphereError, NotFound
+from apps.common.errors import KnowSphereError, NotFound, ServiceUnavailable
 from apps.conversations import errors, frames, services, signin
 from apps.conversations.engine import ENGINE
 
 logger = logging.getLogger(__name__)
 
 CLOSE_CODES = {401: 4401, 403: 4403, 404: 4404, 503: 1013}
+LOOK_AGAIN_S = 5.0  # how old a look at the reader's rights may be while frames are sent
+FRAMES_AT_ONCE, FRAMES_A_SECOND = 40, 10.0  # beyond, a socket is read as slowly as this
 
 
 class Unexpected(KnowSphereError):
@@ -64,6 +67,11 @@ class ConversationConsumer(RefusingConsumer):
         self._watching: dict[UUID, asyncio.Task[None]] = {}
         self._joined: set[UUID] = set()  # turns that another tab began and this one shows unasked
         self._leave: Callable[[], None] = lambda: None
+        self._guard: asyncio.Task[None] | None = None
+        self._looked_at = 0.0  # when the rights were last seen to be there
+        self._refused = False
+        self._allowance = float(FRAMES_AT_ONCE)
+        self._paid_at = monotonic()
 
     async def connect(self) -> None:
         self.caller = signin.Caller.of(self.scope["headers"])
@@ -74,16 +82,20 @@ class ConversationConsumer(RefusingConsumer):
             self.caller.check_origin()
             self.user, self.conversation = await signin.admit(self.caller, self.conversation_id)
         except KnowSphereError as error:
-            await self.refuse(error)
+            await self._shut(error)
             return
         except Exception:
             logger.exception("a socket could not be admitted")
-            await self.refuse(Unexpected())
+            await self._shut(Unexpected())
             return
+        self._looked_at = monotonic()
         translation.activate(self.caller.language(self.user.language))
         self._leave = ENGINE.join(self.conversation_id, self._turn_began)
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
+        await self._pace()
+        if self._refused:
+            return  # what was under way when the socket was closed
         try:
             frame = frames.parse(text_data)
             if isinstance(frame, frames.Ping):
@@ -112,17 +124,46 @@ class ConversationConsumer(RefusingConsumer):
 
     async def disconnect(self, code: int) -> None:
         self._leave()
-        for task in self._watching.values():
+        for task in (*self._watching.values(), *([self._guard] if self._guard else [])):
             task.cancel()  # the window closes; the turn goes on
+
+    async def _pace(self) -> None:
+        """Read a socket that sends without end no faster than it may: the rest waits in its own buffers."""
+        now = monotonic()
+        self._allowance = min(self._allowance + (now - self._paid_at) * FRAMES_A_SECOND, FRAMES_AT_ONCE) - 1
+        self._paid_at = now
+        if self._allowance < 0:
+            await asyncio.sleep(-self._allowance / FRAMES_A_SECOND)
 
     async def _admitted(self) -> bool:
         """Look again: the person may have signed out, left the workspace, or deleted the conversation."""
         try:
             self.user, self.conversation = await signin.admit(self.caller, self.conversation_id, known=self.user)
         except (errors.SignedOut, NotFound) as error:
-            await self.refuse(error)
+            await self._shut(error)
             return False
-        return True
+        self._looked_at = monotonic()
+        return not self._refused
+
+    async def _shut(self, error: KnowSphereError) -> None:
+        """Say why, close, and neither take nor send anything more."""
+        if not self._refused:
+            self._refused = True
+            self._leave()
+            for task in self._watching.values():
+                if task is not asyncio.current_task():
+                    task.cancel()
+            await self.refuse(error)
+
+    async def _guard_watching(self) -> None:
+        """Look again while turns are shown, whoever began them; the reader need not send a frame to lose them."""
+        while self._watching:
+            await asyncio.sleep(LOOK_AGAIN_S)
+            try:
+                if not await self._admitted():
+                    return
+            except ServiceUnavailable:
+                continue  # a turn in flight goes on without the database, and so does its window
 
     def _turn_began(self, turn_id: UUID) -> None:
         if turn_id not in self._watching:
@@ -141,6 +182,8 @@ class ConversationConsumer(RefusingConsumer):
     def _watch(self, turn_id: UUID, *, after: int) -> None:
         task = asyncio.create_task(self._send_frames(turn_id, after))
         self._watching[turn_id] = task
+        if self._guard is None or self._guard.done():
+            self._guard = asyncio.create_task(self._guard_watching())
         task.add_done_callback(lambda done: self._watched(turn_id, done))
 
     def _watched(self, turn_id: UUID, task: asyncio.Task[None]) -> None:
@@ -151,6 +194,8 @@ class ConversationConsumer(RefusingConsumer):
             logger.warning("watching ended", exc_info=task.exception())
 
     async def _send_frames(self, turn_id: UUID, after: int) -> None:
+        if monotonic() - self._looked_at > LOOK_AGAIN_S and not await self._admitted():
+            return  # a turn that another tab began, in a window that lost its right meanwhile
         send = self.base_send
         async with aclosing(ENGINE.follow(turn_id, after=after)) as batches:
             async for batch in batches:

@@ -7,9 +7,11 @@ import time
 from uuid import uuid4
 
 import pytest
+from django.contrib.sessions.models import Session
 from django.db import IntegrityError
 
 from apps.common.database import in_db
+from apps.conversations import consumers
 from apps.conversations.engine import ENGINE
 from apps.conversations.frames import EVENTS
 from apps.conversations.models import Citation, Conversation, Message, Turn, TurnEvent
@@ -388,6 +390,70 @@ async def test_rights_are_looked_at_again_with_every_frame(server, people):
         await in_thread(lambda: delete_conversation(conversation=conversation, actor=people.bea))
         await one.ask("say 1")
         assert (await one.next())["code"] == "not_found"
+
+
+async def test_a_turn_is_shown_only_while_its_reader_may_see_it(server, people, monkeypatch):
+    """Without a frame of theirs: signed out, out of the workspace, or locked while an answer streams."""
+    from apps.conversations.services import start_conversation
+    from apps.workspaces.models import Membership, Role
+
+    monkeypatch.setattr(consumers, "LOOK_AGAIN_S", 0.2)
+
+    def lose(how, key):
+        if how == "signed out":
+            Session.objects.filter(session_key=key).delete()
+        elif how == "left":
+            Membership.objects.filter(user=people.bea).delete()
+        else:
+            type(people.bea).objects.filter(pk=people.bea.pk).update(is_active=False)
+
+    def back():
+        type(people.bea).objects.filter(pk=people.bea.pk).update(is_active=True)
+        Membership.objects.get_or_create(user=people.bea, workspace=people.acme, defaults={"role": Role.VIEWER})
+
+    for how, code in (("signed out", 4401), ("left", 4404), ("locked", 4401)):
+        await in_thread(back)
+        conversation = await in_thread(lambda: start_conversation(workspace=people.acme, actor=people.bea))
+        key = await in_thread(lambda: people.session(people.bea))
+        async with Tab(server, conversation.pk, session=key) as one:
+            await one.ask("say 200 20")
+            await one.until("token")
+            await in_thread(lambda how=how, key=key: lose(how, key))
+            async with asyncio.timeout(3):
+                while (await one.next())["type"] != "error":
+                    pass
+                await one.socket.wait_closed()
+            assert one.socket.close_code == code, how
+    await in_thread(back)
+
+
+async def test_a_window_that_was_left_open_shows_no_later_turn(server, people, monkeypatch):
+    from apps.conversations.services import start_conversation
+
+    monkeypatch.setattr(consumers, "LOOK_AGAIN_S", 0.0)
+    conversation = await in_thread(lambda: start_conversation(workspace=people.acme, actor=people.bea))
+    elsewhere, here = await in_thread(lambda: [people.session(people.bea) for _ in range(2)])
+    async with Tab(server, conversation.pk, session=elsewhere) as left_open:
+        await left_open.send(type="ping")
+        await left_open.next()
+        await in_thread(lambda: Session.objects.filter(session_key=elsewhere).delete())
+        async with Tab(server, conversation.pk, session=here) as one:
+            await one.ask("say 5")
+            assert (await one.turn())["status"] == "succeeded"
+        assert (await left_open.next())["code"] == "signed_out"
+        await left_open.socket.wait_closed()
+    assert [frame["type"] for frame in left_open.frames] == ["pong", "error"]
+
+
+async def test_a_flood_of_frames_is_read_slowly_and_answered(tab, monkeypatch):
+    monkeypatch.setattr(consumers, "FRAMES_A_SECOND", 50.0)
+    async with tab() as one:
+        began = time.monotonic()
+        for _ in range(80):
+            await one.send(type="ping")
+        for _ in range(80):
+            assert await one.next() == {"type": "pong"}
+        assert time.monotonic() - began > 0.6  # forty at once, the others at their pace
 
 
 async def test_errors_speak_the_readers_language(tab):
