@@ -48,6 +48,21 @@ class Secret:
             self._plain = _decrypt(self._token or b"", self._associated)
         return self._plain
 
+    @property
+    def is_current(self) -> bool:
+        """Whether the token is of the newest MASTER_KEY (a plaintext will be)."""
+        if self._token is None:
+            return True
+        try:
+            _ciphers()[0].decrypt(self._token[1:13], self._token[13:], self._associated)
+        except InvalidTag:
+            return False
+        return self._token[:1] == VERSION
+
+    def renewed(self) -> "Secret":
+        """Return the same secret, to be encrypted anew. Raises SecretUnreadable."""
+        return Secret(self.reveal())
+
     def seal(self, associated: bytes) -> bytes:
         """Return the token for a column, keeping an unchanged one."""
         if self._token is not None and associated == self._associated:

@@ -14,6 +14,9 @@ class KnowledgeConfig(AppConfig):
         from django_q.signals import post_spawn
 
         from apps.knowledge import checks  # noqa: F401
+        from apps.models.users import USERS
+
+        USERS.register("knowledge", "apps.knowledge.model_users.find_in_knowledge_bases")
 
         post_spawn.connect(_look_around, dispatch_uid="knowledge-look-around")
 

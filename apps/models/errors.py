@@ -88,6 +88,17 @@ class BadVectors(ModelError):
     user_message = _("The embedding model %(model)s gave vectors that cannot be used: %(reason)s.")
 
 
+class ModelInUse(KnowSphereError):
+    """A model cannot be deleted. ``details``: users (kind and name of what may be seen), hidden (how many not)."""
+
+    code = "model_in_use"
+    status = 409
+    user_message = _(
+        "The model is in use by %(count)d things, so it was not deleted: %(names)s. "
+        "Let them use another one first, or switch the model off."
+    )
+
+
 class BadRanking(ModelError):
     """The endpoint's scores cannot be used: missing, doubled, or of texts that it was not given."""
 

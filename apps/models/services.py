@@ -1,18 +1,24 @@
 """Writes to configured models."""
 
+from dataclasses import replace
 from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.utils.translation import gettext as _
 
-from apps.common.errors import InvalidInput, NotAllowed, NotFound
-from apps.common.fields import MASK
+from apps.common.errors import InvalidInput, KnowSphereError, NotAllowed, NotFound
+from apps.common.fields import MASK, Secret
 from apps.common.text import legible
-from apps.models import pacing, quirks
+from apps.models import ledger, pacing, quirks
+from apps.models.accounting import Caller, charged_to
 from apps.models.configuration import validate_configuration
+from apps.models.errors import ModelInUse
 from apps.models.models import Kind, ModelConfig
 from apps.models.providers import CUSTOM, VENDORS
+from apps.models.resolution import from_row
+from apps.models.trial import Trial, attempt_now
+from apps.models.users import uses_of
 from apps.workspaces import permissions
 from apps.workspaces.models import User, Workspace
 
@@ -53,7 +59,7 @@ def add_model(
         provider=provider,
         name=_one_line(name),
         base_url=base_url.strip().rstrip("/") or vendor.base_url,
-        api_key=api_key.strip() or None,
+        api_key=Secret(api_key.strip()) if api_key.strip() else None,
         configuration=configuration or {},
         is_default=is_default,
     )
@@ -71,11 +77,7 @@ def change_model(*, model: ModelConfig, actor: User, api_key: str = "", **change
         NotFound: the actor may not edit this model.
         InvalidInput: a value that cannot be right, or a new address without its key.
     """
-    if model.workspace_id is None:
-        if not actor.is_staff:
-            raise NotFound
-    elif not ModelConfig.objects.editable_by(actor).filter(pk=model.pk).exists():
-        raise NotFound
+    _require_editable(model, actor)
     key = "" if api_key.strip() == MASK else api_key.strip()
     address = str(changes.get("base_url", model.base_url)).strip().rstrip("/")
     if address != model.base_url and model.api_key is not None and not key:
@@ -85,8 +87,57 @@ def change_model(*, model: ModelConfig, actor: User, api_key: str = "", **change
             setattr(model, name, changes[name])
     model.name, model.base_url = _one_line(model.name), address
     if key:
-        model.api_key = key
+        model.api_key = Secret(key)
     return _stored(model)
+
+
+@transaction.atomic
+def delete_model(*, model: ModelConfig, actor: User) -> None:
+    """Delete a model that nothing uses; what uses it is named as far as the actor may see it.
+
+    Raises:
+        NotFound: the actor may not edit this model.
+        ModelInUse: it is a default, stands in for another, or a base or an agent uses it.
+    """
+    _require_editable(model, actor)
+    uses = uses_of(model, actor)
+    if uses:
+        named = [use for use in uses if use.name]
+        names = ", ".join([f"“{use.name}”" for use in named[:5]] + (["…"] if len(uses) > min(len(named), 5) else []))
+        raise ModelInUse(
+            count=len(uses),
+            names=names,
+            users=[{"kind": use.kind, "name": use.name} for use in named],
+            hidden=len(uses) - len(named),
+        )
+    model.delete()
+    quirks.forget()
+    pacing.forget()
+
+
+def test_model(*, model: ModelConfig, actor: User) -> Trial:
+    """Call a model as real work would, and say how it went. Booked to the actor like any other call.
+
+    Raises:
+        NotFound: the actor may not edit this model.
+    """
+    _require_editable(model, actor)
+    pacing.forget()  # whoever tests a model has just repaired it
+    with charged_to(Caller(model.workspace_id, actor.pk)):
+        try:
+            return attempt_now(replace(from_row(model), fallback=None))
+        except KnowSphereError as error:
+            return Trial(False, 0, error=error.message, code=error.code)
+        finally:
+            ledger.flush()
+
+
+def _require_editable(model: ModelConfig, actor: User) -> None:
+    if model.workspace_id is None:
+        if not actor.is_staff:
+            raise NotFound
+    elif not ModelConfig.objects.editable_by(actor).filter(pk=model.pk).exists():
+        raise NotFound
 
 
 def _one_line(name: str) -> str:
