@@ -19,20 +19,12 @@ EXCEPTIONS = {
 NOT_READ = {
     "dbf",
     "doc",
-    "eml",
-    "epub",
     "hwp",
-    "mbox",
-    "mhtml",
-    "msg",
-    "odp",
-    "odt",
     "one",
     "pages",
     "rtf",
     "vsdx",
     "xps",
-    "zip",
 }
 
 

@@ -41,6 +41,10 @@ class Package:
         """Return the names of parts that begin with ``prefix``, in lower case, sorted."""
         return sorted(name for name in self._names if name.startswith(prefix))
 
+    def entries(self) -> list[zipfile.ZipInfo]:
+        """Return what the directory lists, in its order."""
+        return self._zip.infolist()
+
     def read(self, name: str) -> bytes | None:
         """Return a part, None if there is none.
 

@@ -1,0 +1,71 @@
+"""Files inside files: attachments and the entries of archives, read by their own parsers within one budget."""
+
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+from apps.knowledge.parsers.content_types import sniff
+from apps.knowledge.parsers.parsed import ParseFailure
+
+DEEPEST = 3
+MOST_FILES = 1_000
+MOST_BYTES = 512 << 20
+EDGE_BYTES = 1 << 20
+
+
+@dataclass(slots=True)
+class _Budget:
+    """What is left for all that is inside one uploaded file."""
+
+    files: int = MOST_FILES
+    bytes: int = MOST_BYTES
+    depth: int = 0
+
+
+_budget: ContextVar[_Budget | None] = ContextVar("budget", default=None)
+
+
+@contextmanager
+def one_budget() -> Iterator[None]:
+    """Let everything inside one file, at whatever depth, draw on one budget; the outermost call makes it."""
+    token = _budget.set(_Budget()) if _budget.get() is None else None
+    try:
+        yield
+    finally:
+        if token is not None:
+            _budget.reset(token)
+
+
+def read_inside(data: bytes, name: str) -> tuple[str, str]:
+    """Return (Markdown, "") of a file inside the one that is being read, or ("", why there is none).
+
+    Never fails for what is inside: a broken attachment does not cost the message. Called within ``one_budget``.
+
+    Raises:
+        ParseFailure: suspicious_file where the whole goes beyond all measure.
+    """
+    from apps.knowledge.parsers import PARSERS
+
+    budget = _budget.get() or _Budget()
+    budget.files -= 1
+    budget.bytes -= len(data)
+    if budget.files < 0 or budget.bytes < 0:
+        raise ParseFailure("suspicious_file", reason="files inside files")
+    kind = sniff(data[:EDGE_BYTES], data[-EDGE_BYTES:] if len(data) > EDGE_BYTES else b"", name)
+    if kind not in PARSERS or budget.depth >= DEEPEST:
+        return "", kind
+    budget.depth += 1
+    try:
+        return PARSERS.get(kind)(io.BytesIO(data)).markdown, ""
+    except ParseFailure as failure:
+        if failure.code == "suspicious_file":
+            raise
+        return "", failure.code
+    except MemoryError:
+        raise
+    except Exception:  # noqa: BLE001 (whatever a library throws at an attachment)
+        return "", "broken_file"
+    finally:
+        budget.depth -= 1
