@@ -3,6 +3,7 @@
 from typing import Any
 
 from django.apps import AppConfig
+from django.db.models.signals import post_migrate
 
 
 class KnowledgeConfig(AppConfig):
@@ -19,6 +20,7 @@ class KnowledgeConfig(AppConfig):
         USERS.register("knowledge", "apps.knowledge.model_users.find_in_knowledge_bases")
 
         post_spawn.connect(_look_around, dispatch_uid="knowledge-look-around")
+        post_migrate.connect(_schedule, sender=self, dispatch_uid="knowledge-schedules")
 
 
 def _look_around(**kwargs: Any) -> None:
@@ -26,3 +28,10 @@ def _look_around(**kwargs: Any) -> None:
     from apps.knowledge import tasks
 
     tasks.sweep_at_start()
+
+
+def _schedule(**kwargs: Any) -> None:
+    """Have the sweepers run for good: after each ``migrate``, and after a ``flush`` too."""
+    from apps.knowledge import tasks
+
+    tasks.schedule_sweepers()

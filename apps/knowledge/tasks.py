@@ -1,6 +1,7 @@
 """What the worker runs. Each task may run twice or be killed at any point: the services claim their rows."""
 
 import logging
+from typing import Any
 from uuid import UUID
 
 from django.db import DatabaseError
@@ -9,6 +10,11 @@ from apps.knowledge import services
 from apps.knowledge.services.sweeping import WAITED_AT_START
 
 logger = logging.getLogger(__name__)
+
+SCHEDULES: dict[str, dict[str, Any]] = {
+    "knowledge: recover and erase": {"func": "apps.knowledge.tasks.sweep", "schedule_type": "I", "minutes": 1},
+    "knowledge: files without a row": {"func": "apps.knowledge.tasks.sweep_files", "schedule_type": "D"},
+}
 
 
 def ingest_document(document_id: str) -> str:
@@ -29,6 +35,14 @@ def sweep() -> dict[str, int]:
 def sweep_files() -> int:
     """Delete files that no row knows. Scheduled once a day."""
     return services.sweep_files()
+
+
+def schedule_sweepers() -> None:
+    """Schedule both sweepers where they are not yet; an operator's own times for them stay."""
+    from django_q.models import Schedule
+
+    for name, fields in SCHEDULES.items():
+        Schedule.objects.get_or_create(name=name, defaults=fields)
 
 
 def sweep_at_start() -> None:

@@ -33,13 +33,13 @@ class Tab:
     async def ask(self, text, client_id=None, **more):
         await self.send(type="ask", text=text, client_id=client_id or uuid4().hex, **more)
 
-    async def next(self, timeout=10):
+    async def next(self, timeout=60):
         async with asyncio.timeout(timeout):
             frame = json.loads(await self.socket.recv())
         self.frames.append(frame)
         return frame
 
-    async def until(self, kind, timeout=15):
+    async def until(self, kind, timeout=60):
         """Read on to the first frame of a type (or an error); return it."""
         async with asyncio.timeout(timeout):
             while True:

@@ -30,7 +30,7 @@ class Server(threading.Thread):
 
     def start(self):
         super().start()
-        for _ in range(200):
+        for _ in range(1200):
             if self.server.started:
                 break
             threading.Event().wait(0.05)

@@ -73,7 +73,7 @@ async def test_a_lost_notice_does_not_lose_the_stop(tab):
         await one.ask("wait")
         turn = UUID((await one.until("token"))["turn"])
         await in_db(lambda: Turn.objects.filter(pk=turn).update(stop_requested=True))
-        assert (await one.until("turn.finished", timeout=5))["status"] == "stopped"
+        assert (await one.until("turn.finished", timeout=60))["status"] == "stopped"
 
 
 @transaction.atomic
