@@ -101,7 +101,8 @@ PROCESS = environment.choice("KNOWSPHERE_PROCESS", ("command", "web", "worker"),
 DATABASES["default"].setdefault("OPTIONS", {}).setdefault("application_name", f"knowsphere-{PROCESS}")  # for readyz
 if PROCESS == "web":
     DATABASES["default"]["CONN_HEALTH_CHECKS"] = True  # after a restart of the server its connections are dead
-    DATABASES["default"]["OPTIONS"]["pool"] = {"min_size": 2, "max_size": 16, "timeout": 10}
+    # The pool's own pauses between attempts to connect would grow to minutes: let the next request try anew.
+    DATABASES["default"]["OPTIONS"]["pool"] = {"min_size": 2, "max_size": 16, "timeout": 10, "reconnect_timeout": 1.5}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 REDIS_URL = environment.url("REDIS_URL", schemes=("redis", "rediss"))

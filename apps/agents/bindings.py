@@ -14,6 +14,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import psycopg
 from django.db import DatabaseError
+from django.db.models import Model
 from django.utils import timezone
 
 from apps.agents.context import AgentProfile, Base, Budget, Decision, Switches, TurnContext, TurnRecord
@@ -24,6 +25,7 @@ from apps.agents.notices import say
 from apps.agents.services import default_agent
 from apps.agents.tools import catalog
 from apps.agents.turn import EventSink, TurnRequest
+from apps.common.compiled import CompiledQuery
 from apps.common.database import in_db
 from apps.common.errors import NotFound, ServiceUnavailable
 from apps.common.text import storable
@@ -39,7 +41,9 @@ from apps.models.decision import decide_intent
 from apps.workspaces.models import User, Workspace
 
 T = TypeVar("T")
+Row = TypeVar("Row", bound=Model)
 
+ORDER = ("name", "pk")  # of bases
 HISTORY_SHARE = 0.5  # of the model's context window
 PROMPT_SHARE = 0.85
 CEILING = Budget(rounds=20, calls=100, wall_s=900)  # the most that an agent's configuration may say
@@ -61,6 +65,28 @@ class Bound:
     limits: Mapping[str, Any]
 
 
+PERSON = CompiledQuery(lambda user: User.objects.filter(pk=user, is_active=True))
+WORKSPACE = CompiledQuery(
+    lambda user, workspace: Workspace.objects.visible_to(User(pk=user)).filter(pk=workspace),
+)
+DEFAULT_AGENT = CompiledQuery(
+    lambda user, workspace: Agent.objects.visible_to(User(pk=user)).filter(workspace=workspace, is_default=True),
+)
+NAMED_AGENT = CompiledQuery(
+    lambda user, workspace, agent: Agent.objects.visible_to(User(pk=user)).filter(workspace=workspace, pk=agent),
+)
+READABLE = CompiledQuery(
+    lambda user, workspace: KnowledgeBase.objects.visible_to(User(pk=user)).filter(workspace=workspace).order_by(*ORDER)
+)
+READABLE_OF_AGENT = CompiledQuery(
+    lambda user, workspace, agent: (
+        KnowledgeBase.objects.visible_to(User(pk=user))
+        .filter(workspace=workspace, pk__in=Agent.objects.filter(pk=agent).values("knowledge_bases"))
+        .order_by(*ORDER)
+    )
+)
+
+
 def bind(request: TurnRequest) -> Bound:
     """Read the asker, the agent, the snapshot of bases and the models.
 
@@ -71,14 +97,12 @@ def bind(request: TurnRequest) -> Bound:
         NotFound: the asker, the agent, or a base that was asked for is not theirs to use.
         ModelUnavailable: no model can answer.
     """
-    user = User.objects.filter(pk=request.user_id, is_active=True).first()
-    if user is None:
-        raise NotFound
-    agent = _agent(request, user)
-    workspace = agent.workspace
-    readable = KnowledgeBase.objects.visible_to(user).filter(workspace=workspace).order_by("name", "pk")
-    if not agent.all_knowledge_bases:
-        readable = readable.filter(pk__in=agent.knowledge_bases.values("pk"))
+    ids = {"user": request.user_id, "workspace": request.workspace_id}
+    user = _one(PERSON.rows(user=request.user_id))
+    workspace = _one(WORKSPACE.rows(**ids))
+    agent = _agent(request, workspace)
+    chosen = None if agent.all_knowledge_bases else agent.pk
+    readable = READABLE.rows(**ids) if chosen is None else READABLE_OF_AGENT.rows(**ids, agent=chosen)
     bases = {base.pk: Base(base.pk, base.name, base.description) for base in readable}
     asked = request.options.knowledge_bases
     if any(base_id not in bases for base_id in asked):
@@ -99,16 +123,18 @@ def bind(request: TurnRequest) -> Bound:
     )
 
 
-def _agent(request: TurnRequest, user: User) -> Agent:
-    agents = Agent.objects.visible_to(user).filter(workspace=request.workspace_id).select_related("workspace")
-    wanted = agents.filter(is_default=True) if request.agent_id is None else agents.filter(pk=request.agent_id)
-    found = wanted.first()
-    if found is not None:
-        return found
-    workspace = Workspace.objects.visible_to(user).filter(pk=request.workspace_id).first()
-    if workspace is None or request.agent_id is not None:
+def _one(rows: list[Row]) -> Row:
+    if not rows:
         raise NotFound
-    return default_agent(workspace)
+    return rows[0]
+
+
+def _agent(request: TurnRequest, workspace: Workspace) -> Agent:
+    ids = {"user": request.user_id, "workspace": workspace.pk}
+    if request.agent_id is not None:
+        return _one(NAMED_AGENT.rows(**ids, agent=request.agent_id))
+    found = DEFAULT_AGENT.rows(**ids)
+    return found[0] if found else default_agent(workspace)
 
 
 def context_for(

@@ -53,6 +53,7 @@ async def pool() -> Pool:
                 min_size=1,
                 max_size=CONNECTIONS,
                 timeout=PATIENCE_S,
+                reconnect_timeout=1.5,  # as of the other pools: who comes next tries anew
                 open=False,
                 check=check_alive,
                 kwargs={"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row},

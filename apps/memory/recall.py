@@ -2,6 +2,7 @@
 
 from uuid import UUID
 
+from apps.common.compiled import CompiledQuery
 from apps.knowledge.index_text import postings
 from apps.memory.models import MemoryItem
 from apps.workspaces.models import User
@@ -12,17 +13,25 @@ CONSIDERED = 300  # newest items of any kind that are looked at
 CHARACTERS = 2_000  # of all together
 
 
+OWN = CompiledQuery(
+    lambda user, workspace: (
+        MemoryItem.objects.visible_to(User(pk=user))
+        .filter(workspace_id=workspace)
+        .order_by("-created_at")
+        .only("kind", "text")[:CONSIDERED]
+    )
+)
+
+
 def recall(*, user: User, workspace_id: UUID, question: str) -> list[str]:
     """Return the person's own items for a question, most useful first, capped.
 
     Profile and interests come always; facts only where they share a word with the question, rarer
     words counting more. Reads rows each time, so a deleted item is gone at once.
     """
-    own = MemoryItem.objects.visible_to(user).filter(workspace_id=workspace_id).order_by("-created_at")
-    kinds = MemoryItem.Kind
-    items = list(own.values_list("kind", "text")[:CONSIDERED])
-    person = [text for kind, text in items if kind != kinds.FACT][:ABOUT_THE_PERSON]
-    facts = [text for kind, text in items if kind == kinds.FACT]
+    items = OWN.rows(user=user.pk, workspace=workspace_id)
+    person = [item.text for item in items if item.kind != MemoryItem.Kind.FACT][:ABOUT_THE_PERSON]
+    facts = [item.text for item in items if item.kind == MemoryItem.Kind.FACT]
     chosen: list[str] = []
     room = CHARACTERS
     for text in [*person, *relevant(facts, question)[:FACTS]]:

@@ -1,6 +1,7 @@
 """Which model a call goes to: the one named, the workspace's default, the operator's, the environment's, ours."""
 
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple, TypeGuard
 from uuid import UUID
 
@@ -8,12 +9,14 @@ from django.conf import settings
 from django.utils.translation import gettext as _
 from pydantic import ValidationError as SchemaError
 
+from apps.common.compiled import CompiledQuery
 from apps.common.fields import Secret
 from apps.models.chat import FREE, ResolvedModel
 from apps.models.configuration import Configuration
 from apps.models.errors import ModelUnavailable
 from apps.models.models import Kind, ModelConfig
 from apps.models.providers import facts, vendor_at
+from apps.models.querysets import ModelConfigQuerySet
 
 BUILTIN = {
     Kind.CHAT: ResolvedModel(Kind.CHAT, "builtin", "extractive", capabilities=frozenset({"tools"}), price=FREE),
@@ -54,13 +57,27 @@ def resolve(kind: str, *, workspace_id: UUID | None, explicit: UUID | None = Non
             reason = _("it was removed") if row is None else _("it is switched off")
             raise ModelUnavailable(model=row.name if row else "", reason=reason)
         return from_row(row)
-    default = usable.filter(enabled=True, is_default=True).own_first().first()
+    default = _default(kind, workspace_id)
     if default is not None:
         return from_row(default)
     found = from_environment(kind, fast=fast) or BUILTIN.get(Kind(kind))
     if found is None:
         raise ModelUnavailable(model=str(Kind(kind).label), reason=_("no model of this kind is configured"))
     return found
+
+
+def _default(kind: str, workspace_id: UUID | None) -> ModelConfig | None:
+    if workspace_id is None:
+        return _defaults(kind, None).first()
+    return next(iter(DEFAULTS[Kind(kind)].rows(workspace_id=workspace_id)), None)
+
+
+def _defaults(kind: str, workspace_id: UUID | None) -> ModelConfigQuerySet:
+    usable = ModelConfig.objects.usable_in(workspace_id)
+    return usable.filter(kind=kind, enabled=True, is_default=True).own_first()
+
+
+DEFAULTS = {kind: CompiledQuery(partial(_defaults, kind)) for kind in Kind}
 
 
 def resolve_reference(kind: str, reference: str, *, workspace_id: UUID | None) -> ResolvedModel:

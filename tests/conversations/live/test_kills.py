@@ -210,8 +210,12 @@ def test_pages_say_that_the_database_is_away_and_work_at_once_when_it_is_back(we
         status, body = web.page()
         assert status == 503
         assert "PostgreSQL does not answer at the moment." in body
+        for _ in range(2):  # 20 s: pauses between attempts to connect must not outlast the outage
+            assert web.page()[0] == 503
         postgres.start(web.home.cluster)
+        began = time.monotonic()
         assert {status for status, _ in many.map(lambda _: web.page(), range(24))} == {200}
+        assert time.monotonic() - began < 5
 
 
 async def test_a_database_that_stays_away_leaves_the_text_to_the_reader_and_is_stored_late(web):
