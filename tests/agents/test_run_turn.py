@@ -144,8 +144,8 @@ async def test_a_stop_ends_the_answer_and_closes_the_upstream(talk, vendor):
     vendor.script([Reply(text="Ten days and more", hold=hold, hold_after=2)])
     sink = Sink()
     turn = asyncio.create_task(talk.ask("Hello", stop=stop, sink=sink))
-    async with asyncio.timeout(10):
-        while not sink.text:
+    async with asyncio.timeout(60):
+        while sink.text != "Ten days":
             await asyncio.sleep(0.01)
         stop.set()
         outcome = await turn
@@ -160,8 +160,8 @@ async def test_a_cancelled_turn_leaves_a_thread_that_works(talk, vendor):
     vendor.script([Reply(text="Ten days and more", hold=hold, hold_after=2)])
     sink = Sink()
     turn = asyncio.create_task(talk.ask("Hello", sink=sink))
-    async with asyncio.timeout(10):
-        while not sink.text:
+    async with asyncio.timeout(60):
+        while sink.text != "Ten days":
             await asyncio.sleep(0.01)
         turn.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -184,7 +184,7 @@ async def test_a_cancel_in_tools_leaves_a_thread_that_works(talk, vendor, monkey
     monkeypatch.setattr("apps.agents.bindings.search", never)
     vendor.script([Reply(tool_calls=[SEARCH])])
     turn = asyncio.create_task(talk.ask("How long is annual leave?"))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         await searching.wait()
         turn.cancel()
         with pytest.raises(asyncio.CancelledError):

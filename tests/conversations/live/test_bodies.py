@@ -35,7 +35,7 @@ async def send(server, head, pieces, *, path="/accounts/login/", accept="applica
             await writer.drain()
     except ConnectionError:
         pass
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         answer = await reader.read()
     writer.close()
     headers, _, body = answer.partition(b"\r\n\r\n")
