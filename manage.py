@@ -13,6 +13,20 @@ from knowsphere.postgres_files import ServerUnavailable
 WITHOUT_DATABASE = {"makemessages", "compilemessages", "collectstatic", "help", "version"}
 
 
+def run() -> None:
+    """Run the command; a database that cannot be reached is a sentence, not a traceback."""
+    from django.core.management import execute_from_command_line
+    from django.db import OperationalError
+
+    try:
+        execute_from_command_line(sys.argv)
+    except OperationalError as error:
+        if "connection failed" not in str(error):
+            raise
+        reason = str(error).strip().splitlines()[0]
+        sys.exit(f"The database does not answer: {reason}. Nothing was lost; start it, or correct DATABASE_URL.")
+
+
 def main() -> None:
     """Start the embedded database where it is in use, then hand over to Django."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "knowsphere.settings")
@@ -20,9 +34,7 @@ def main() -> None:
     try:
         if len(sys.argv) > 1 and sys.argv[1] not in WITHOUT_DATABASE:
             postgres.hold()
-        from django.core.management import execute_from_command_line
-
-        execute_from_command_line(sys.argv)
+        run()
     except (ImproperlyConfigured, ServerUnavailable) as error:
         sys.exit(f"{error}")
     except KeyboardInterrupt:

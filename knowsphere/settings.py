@@ -1,5 +1,7 @@
 """Django's settings, from the environment (docs/environment.md). Safe by default."""
 
+import warnings
+
 import django_stubs_ext
 import environ
 from csp.constants import NONCE, NONE, SELF
@@ -202,6 +204,7 @@ STATIC_ROOT = BASE_DIR / "staticfiles" if PRODUCTION else None
 STATICFILES_DIRS = [BASE_DIR / "static"]
 WHITENOISE_USE_FINDERS = not PRODUCTION  # production serves what collectstatic gathered, under hashed names
 WHITENOISE_AUTOREFRESH = False
+warnings.filterwarnings("ignore", "StreamingHttpResponse must consume synchronous")  # static files, read in a thread
 MEDIA_ROOT = str(environment.folder("STORAGE_URL", HOME / "files"))
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage", "OPTIONS": {"location": MEDIA_ROOT}},

@@ -1,4 +1,4 @@
-"""O41: markers of the answer's stream."""
+"""Markers of the answer's stream."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""K20: six segments whose beginning stays the same, byte for byte."""
+"""Six segments whose beginning stays the same, byte for byte."""
 
 import hashlib
 from itertools import pairwise

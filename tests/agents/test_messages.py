@@ -1,4 +1,4 @@
-"""O40: what every send looks like, however the history was cut."""
+"""What every send looks like, however the history was cut."""
 
 from itertools import combinations
 

@@ -1,4 +1,4 @@
-"""K9: a rewrite restores references and changes nothing else."""
+"""A rewrite restores references and changes nothing else."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""K11: the routing table, in full."""
+"""The routing table, in full."""
 
 from itertools import product
 

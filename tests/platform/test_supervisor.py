@@ -202,6 +202,18 @@ def test_a_wrong_value_is_a_sentence_that_names_the_variable(warm, name, value):
     assert not postgres.alive(warm.cluster)
 
 
+def test_a_database_that_does_not_answer_is_a_sentence(warm):
+    port = free_port()
+    done = warm.run(
+        "-m", "knowsphere.supervisor", PORT=str(free_port()), DATABASE_URL=f"postgresql://u@127.0.0.1:{port}/d"
+    )
+    assert done.returncode == 1
+    assert f'The database does not answer: connection failed: connection to server at "127.0.0.1", port {port}' in (
+        done.stderr
+    )
+    assert "Traceback" not in done.stderr
+
+
 def test_the_client_of_a_request_is_known(warm):
     """Sign-in limits go by address, also where the socket was handed down."""
     script = """

@@ -8,7 +8,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from apps.conversations.engine import ENGINE
-from apps.conversations.models import Message, Turn
+from apps.conversations.models import Conversation, Message, Turn
 from tests.conversations import scripted
 
 
@@ -56,3 +56,10 @@ def test_goes_on_with_a_conversation(ask):
 def test_a_failure_is_an_error(ask, question, options):
     with pytest.raises(CommandError):
         ask(question, *options)
+
+
+def test_a_wrong_base_leaves_no_empty_conversation(ask):
+    before = Conversation.objects.count()
+    with pytest.raises(CommandError):
+        ask("say 1", "--kb", "no such base")
+    assert Conversation.objects.count() == before

@@ -42,8 +42,8 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         workspace, user = command_line.acting(options)
         try:
-            conversation = self._conversation(workspace, user, options)
             bases = self._bases(workspace, user, options["kb"])
+            conversation = self._conversation(workspace, user, options)
             ask = Ask(text=options["question"], client_id=uuid4().hex, knowledge_bases=bases, web=options["web"])
             end = asyncio.run(self._ask(conversation, ask, user, as_json=options["json"]))
         except KnowSphereError as error:
