@@ -6,6 +6,8 @@ import re
 import time
 import unicodedata
 
+from django.conf import settings
+
 from apps.knowledge.errors import DocumentFailure
 from apps.knowledge.parsers import PARSERS
 from apps.knowledge.parsers.parsed import ParseFailure
@@ -68,6 +70,16 @@ def test_each_file_gives_its_text_or_says_why_not(data_folder):
         if not meets(row, path):
             wrong.add(path.name)
     assert sorted(wrong) == sorted(EXCEPTIONS)
+
+
+def test_the_table_of_formats_is_the_one_in_the_code():
+    rows = [
+        line.split("|")
+        for line in (settings.BASE_DIR / "docs/formats.md").read_text().splitlines()
+        if line.startswith("|")
+    ]
+    named = [kind for row in rows if len(row) == 6 for kind in re.findall(r"`([^`]+)`", row[2])]
+    assert sorted(named) == sorted(PARSERS)
 
 
 def test_bombs_end_with_a_word_and_the_next_file_is_read(data_folder):
