@@ -99,7 +99,9 @@ def arguments(acme, ann, handbook):
         conversation=conversation, number=1, client_id=str(uuid4()), status="succeeded", question="Why?"
     )
     answer = Message.objects.create(conversation=conversation, turn=turn, role="assistant", text="So.[[c1]]")
-    citation = Citation.objects.create(message=answer, n=1, document="plan.md", document_id=document.pk, text="# Plan")
+    citation = Citation.objects.create(
+        message=answer, n=1, document="plan.md", document_id=document.pk, text="# Plan", heading="Part one"
+    )
     base, file, talk = {"base_id": handbook.pk}, {"document_id": document.pk}, {"conversation_id": conversation.pk}
     special = {
         "knowledge:list-knowledge-bases": {},
@@ -163,6 +165,7 @@ def test_a_source_is_shown_only_while_its_document_may_be_read(visit, handbook, 
     page = visit("ann", "get", "conversations:show-source").content.decode()
     assert "is not shared with you any more" in page
     assert "# Plan" not in page
+    assert "Part one" not in page
 
 
 @pytest.mark.parametrize(("method", "route"), [key for key in EXPECTED if key[0] == "post"])
@@ -170,3 +173,35 @@ def test_a_change_wants_a_token_of_the_page(client, arguments, ann, method, rout
     client.handler.enforce_csrf_checks = True
     client.force_login(ann)
     assert client.post(reverse(route, kwargs=arguments(route))).status_code == 403
+
+
+@pytest.mark.parametrize("route", sorted(ACCOUNT_ROUTES - {"account_reset_password_from_key"}))
+def test_signing_in_and_out_wants_a_token_of_the_page(client, ann, route):
+    client.handler.enforce_csrf_checks = True
+    assert client.post(reverse(route)).status_code in (403, 405)
+    client.force_login(ann)
+    assert client.post(reverse(route)).status_code in (403, 405)
+
+
+@pytest.mark.parametrize(
+    "target", ["https://evil.example/", "//evil.example/", "\\\\evil.example", "javascript:alert(1)"]
+)
+def test_nobody_is_led_to_another_site(client, ann, target):
+    login = client.post("/accounts/login/", {"login": ann.email, "password": "correct horse battery", "next": target})
+    assert login.status_code == 302
+    language = client.post("/i18n/setlang/", {"language": "en", "next": target}, headers={"referer": target})
+    out = client.post("/accounts/logout/", {"next": target})
+    for answer in (login, language, out):
+        assert answer["Location"].startswith("/")
+        assert not answer["Location"].startswith(("//", "/\\"))
+
+
+def test_a_question_in_a_base_of_others_leaves_nothing(client, ann, acme, mal):
+    from apps.conversations.models import Conversation
+    from apps.knowledge.models import KnowledgeBase
+
+    theirs = KnowledgeBase.objects.create(workspace=mal.workspaces.get(), name="Secret")
+    client.force_login(ann)
+    answer = client.post(reverse("conversations:start-conversation", args=[acme.slug]), {"text": "x", "kb": theirs.pk})
+    assert answer.status_code == 404
+    assert not Conversation.objects.exists()

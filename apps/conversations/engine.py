@@ -171,10 +171,13 @@ class Engine:
 
     # Watching and stopping
 
-    def follow(self, turn_id: UUID, *, after: int = 0) -> AsyncGenerator[list[str], None]:
-        """Yield batches of a turn's frames above ``after`` until its end, wherever it runs."""
+    def follow(self, turn_id: UUID, *, after: int = 0, reader: UUID | None = None) -> AsyncGenerator[list[str], None]:
+        """Yield batches of a turn's frames above ``after`` until its end, wherever it runs.
+
+        What rows of the past quote is fitted to the rights of ``reader``, where one is given.
+        """
         log = self._logs.get(turn_id)
-        return log.watch(after=after) if log else self.news.watch_rows(turn_id, after=after)
+        return log.watch(after=after) if log else self.news.watch_rows(turn_id, after=after, reader=reader)
 
     def join(self, conversation_id: UUID, callback: Callable[[UUID], None]) -> Callable[[], None]:
         """Call back with the id of each turn that begins in a conversation; return what ends this."""

@@ -11,6 +11,7 @@ from psycopg.rows import dict_row
 from apps.common.database import conninfo, pool
 from apps.conversations import rows, rows_liveness
 from apps.conversations.log import frame
+from apps.conversations.replay import fit_for
 
 logger = logging.getLogger(__name__)
 
@@ -58,7 +59,7 @@ class News:
         else:
             self._hear(word, turn_id)
 
-    async def watch_rows(self, turn_id: UUID, *, after: int) -> AsyncGenerator[list[str], None]:
+    async def watch_rows(self, turn_id: UUID, *, after: int, reader: UUID | None) -> AsyncGenerator[list[str], None]:
         """Yield a turn's frames from its rows, and follow it while another process runs it."""
         news = asyncio.Event()
         self._waiting.setdefault(turn_id, set()).add(news)
@@ -75,9 +76,10 @@ class News:
                     elif not ended and loop.time() - asked_at > ASK_AGAIN_S:
                         asked_at = loop.time()
                         await rows.tell(connection, "watch", turn_id)
+                    shown = await fit_for(reader, events, connection) if reader else events
                 if events:
                     after = events[-1]["seq"]
-                    yield [frame(turn_id, e["seq"], e["type"], e["at_ms"], e["data"]) for e in events]
+                    yield [frame(turn_id, e["seq"], e["type"], e["at_ms"], e["data"]) for e in shown]
                 if ended:
                     return
                 if not events:

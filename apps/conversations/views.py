@@ -14,6 +14,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 from django.views.decorators.vary import vary_on_headers
 
+from apps.common.errors import KnowSphereError
 from apps.common.text import whole
 from apps.conversations import pages, services, sources, steps
 from apps.conversations.forms import AskForm
@@ -48,7 +49,11 @@ def start_conversation(request: PersonRequest, slug: str) -> HttpResponse:
         context = {**frame, **_composer(request, frame["workspace"]), "form": form, "section": "ask"}
         return render(request, "conversations/new_question.html", context, status=422)
     conversation = services.start_conversation(workspace=frame["workspace"], actor=request.user)
-    async_to_sync(services.start_turn)(conversation, form.ask(), actor=request.user)
+    try:
+        async_to_sync(services.start_turn)(conversation, form.ask(), actor=request.user)
+    except KnowSphereError:
+        conversation.delete()  # nothing was asked in it
+        raise
     return redirect("conversations:show-conversation", slug, conversation.pk)
 
 

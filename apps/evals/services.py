@@ -13,6 +13,7 @@ from django.core.files.base import ContentFile
 
 from apps.common.database import close_pool
 from apps.common.errors import KnowSphereError
+from apps.common.text import storable
 from apps.evals.datasets import Passage, read_intent_set, read_retrieval_set
 from apps.evals.errors import UnknownEvaluation
 from apps.evals.metrics import DEPTH, Score, score_labels, score_rankings
@@ -66,7 +67,7 @@ def run_evaluation(
     return EvalRun.objects.create(
         workspace=workspace,
         kind=kind,
-        dataset=folder.name,
+        dataset=storable(folder.name),
         n=score.n,
         scored=score.scored,
         failed=score.failed,

@@ -6,14 +6,22 @@ from typing import Any
 from django.core.management.base import CommandError
 from django.db.models import QuerySet
 
+from apps.common.text import storable
 from apps.workspaces.models import Membership, Role, User, Workspace
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Give a command the two options that ``acting`` reads."""
-    parser.add_argument("--workspace", metavar="SLUG", default="", help="the workspace; needed where there are several")
     parser.add_argument(
-        "--as", dest="email", metavar="EMAIL", default="", help="the person to act as (default: an owner)"
+        "--workspace", type=storable, metavar="SLUG", default="", help="the workspace; needed where there are several"
+    )
+    parser.add_argument(
+        "--as",
+        dest="email",
+        type=storable,
+        metavar="EMAIL",
+        default="",
+        help="the person to act as (default: an owner)",
     )
 
 

@@ -9,6 +9,7 @@ from uuid import uuid4
 import pytest
 from django.contrib.sessions.models import Session
 from django.db import IntegrityError
+from django.utils import timezone
 
 from apps.common.database import in_db
 from apps.conversations import consumers
@@ -104,6 +105,43 @@ async def test_a_finished_turn_is_replayed_from_its_rows(tab, monkeypatch):
         await again.send(type="resume", turn=end["turn"], after=0)
         await again.turn()
     assert again.frames == one.frames
+
+
+async def test_a_replay_quotes_only_what_may_still_be_read(tab, people, monkeypatch):
+    """The sources event holds a snippet of the text; its document is deleted, or was never there."""
+    from apps.knowledge.models import Document, KnowledgeBase
+    from tests.conversations import scripted
+
+    def prepare():
+        base = KnowledgeBase.objects.create(workspace=people.acme, name="Travel")
+        Document.objects.create(
+            pk=scripted.DOCUMENT, workspace=people.acme, knowledge_base=base, name="a", size_bytes=1, sha256="0" * 64
+        )
+
+    async def replayed(turn):
+        async with tab() as again:
+            await again.send(type="resume", turn=turn, after=0)
+            await again.turn()
+        return again.frames
+
+    monkeypatch.setattr(ENGINE, "remember_s", 0)
+    await in_thread(prepare)
+    async with tab() as one:
+        await one.ask("cite")
+        end = await one.turn()
+    await asyncio.sleep(0.05)
+    assert await replayed(end["turn"]) == one.frames
+    await in_thread(lambda: Document.objects.filter(pk=scripted.DOCUMENT).update(deleted_at=timezone.now()))
+    frames = await replayed(end["turn"])
+    [sources] = [frame["sources"] for frame in frames if frame["type"] == "sources"]
+    assert [(item["snippet"], item["document"]) for item in sources] == [
+        ("", "Travel policy.pdf"),
+        ("", "差旅管理办法.docx"),
+    ]
+    assert [frame for frame in frames if frame["type"] != "sources"] == [
+        frame for frame in one.frames if frame["type"] != "sources"
+    ]
+    await in_thread(lambda: KnowledgeBase.objects.filter(name="Travel").delete())
 
 
 async def test_the_same_client_id_is_the_same_turn(tab, conversation):

@@ -15,6 +15,7 @@ from apps.agents import runner
 from apps.agents.models import Agent
 from apps.common.database import close_pool
 from apps.common.errors import KnowSphereError
+from apps.common.text import storable
 from apps.conversations import services
 from apps.conversations.engine import ENGINE
 from apps.conversations.frames import Ask
@@ -30,9 +31,16 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("question")
-        parser.add_argument("--agent", metavar="NAME", default="", help="the agent (default: the workspace's)")
         parser.add_argument(
-            "--kb", metavar="NAME", action="append", default=[], help="a knowledge base; repeat for more (default: all)"
+            "--agent", type=storable, metavar="NAME", default="", help="the agent (default: the workspace's)"
+        )
+        parser.add_argument(
+            "--kb",
+            type=storable,
+            metavar="NAME",
+            action="append",
+            default=[],
+            help="a knowledge base; repeat for more (default: all)",
         )
         parser.add_argument("--conversation", metavar="ID", type=UUID, help="go on with a conversation")
         parser.add_argument("--web", action="store_true", help="allow web search")

@@ -10,6 +10,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.utils.translation import gettext as _
 
 from apps.common.errors import KnowSphereError
+from apps.common.text import storable
 from apps.evals.models import EvalRun
 from apps.evals.services import run_evaluation
 from apps.workspaces import command_line
@@ -40,7 +41,7 @@ class Command(BaseCommand):
                 progress=bars,
             )
         except KnowSphereError as error:
-            raise CommandError(error.message) from error
+            raise CommandError(storable(error.message)) from error
         finally:
             bars.close()
         if options["json"]:

@@ -17,6 +17,7 @@ from django.db import InterfaceError, OperationalError, connection
 from django.utils.translation import gettext as _
 
 from apps.common.errors import KnowSphereError
+from apps.common.text import storable
 from apps.knowledge import services
 from apps.knowledge.errors import failure
 from apps.knowledge.models import Document, KnowledgeBase
@@ -45,7 +46,9 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("paths", nargs="+", metavar="PATH", type=Path, help="a file, or a folder with all in it")
-        parser.add_argument("--kb", required=True, metavar="NAME", help="the knowledge base; created if there is none")
+        parser.add_argument(
+            "--kb", type=storable, required=True, metavar="NAME", help="the knowledge base; created if there is none"
+        )
         parser.add_argument("--chunker", default="", metavar="C", help="how a new knowledge base cuts its documents")
         parser.add_argument("--json", action="store_true", help="print one JSON object a file")
         command_line.add_arguments(parser)
@@ -82,7 +85,7 @@ class Command(BaseCommand):
     def _print(self, item: _Item, *, as_json: bool) -> None:
         if as_json:
             line = {
-                "path": str(item.path),
+                "path": storable(str(item.path)),
                 "document_id": str(item.document) if item.document else None,
                 "status": item.status,
                 "error_code": item.error_code,
@@ -91,9 +94,9 @@ class Command(BaseCommand):
             }
             self.stdout.write(json.dumps(line, ensure_ascii=False))
         elif item.error_code:
-            self.stdout.write(self.style.ERROR(f"{item.path}: {item.error_code}: {item.message}"))
+            self.stdout.write(self.style.ERROR(f"{storable(str(item.path))}: {item.error_code}: {item.message}"))
         else:
-            self.stdout.write(f"{item.path}: {item.status}, {item.chunks} chunks, {item.seconds:.1f} s")
+            self.stdout.write(f"{storable(str(item.path))}: {item.status}, {item.chunks} chunks, {item.seconds:.1f} s")
         self.stdout.flush()
 
 

@@ -11,6 +11,7 @@ from django.utils.translation import gettext as _
 
 from apps.common.database import close_pool
 from apps.common.errors import KnowSphereError
+from apps.common.text import storable
 from apps.knowledge.models import KnowledgeBase
 from apps.knowledge.retrieval.passages import SearchResult
 from apps.knowledge.retrieval.search import search
@@ -23,8 +24,10 @@ class Command(BaseCommand):
     help = "Search knowledge bases and print the passages found."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("query")
-        parser.add_argument("--kb", nargs="+", action="extend", metavar="NAME", required=True, help="knowledge bases")
+        parser.add_argument("query", type=storable)
+        parser.add_argument(
+            "--kb", type=storable, nargs="+", action="extend", metavar="NAME", required=True, help="knowledge bases"
+        )
         parser.add_argument("--top-k", type=int, default=8, metavar="N")
         parser.add_argument("--no-rerank", action="store_true")
         parser.add_argument("--json", action="store_true", help="print one JSON object")
