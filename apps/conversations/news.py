@@ -71,9 +71,10 @@ class News:
                 async with (await pool()).connection() as connection:
                     events = await rows.read_events(connection, turn_id, after=after)
                     ended = bool(events) and events[-1]["type"] == "turn.finished"
-                    if not events:
-                        ended = not await rows.is_active(connection, turn_id)
-                    elif not ended and loop.time() - asked_at > ASK_AGAIN_S:
+                    if not events and not await rows.is_active(connection, turn_id):
+                        events = await rows.read_events(connection, turn_id, after=after)  # it ended between the two
+                        ended = not events or events[-1]["type"] == "turn.finished"
+                    elif events and not ended and loop.time() - asked_at > ASK_AGAIN_S:
                         asked_at = loop.time()
                         await rows.tell(connection, "watch", turn_id)
                     shown = await fit_for(reader, events, connection) if reader else events
