@@ -1,9 +1,11 @@
 """From an uploaded file to rows: what each step leaves, and what a failure leaves."""
 
 import errno
+import resource
 import threading
 import time
 from datetime import timedelta
+from pathlib import Path
 from uuid import uuid4
 
 import pytest
@@ -13,7 +15,7 @@ from django_q.models import OrmQ
 
 from apps.common.errors import KnowSphereError
 from apps.knowledge import services
-from apps.knowledge.errors import BusyDocument, NoSpace, failure
+from apps.knowledge.errors import BusyDocument, NoSpace, StorageFailed, failure
 from apps.knowledge.models import Chunk, ChunkVector, Document, Posting
 from apps.knowledge.services import work
 from apps.knowledge.services.ingestion import index_document, parse_document
@@ -362,6 +364,44 @@ def test_two_workers_at_once_make_one_generation(add, embedder, in_thread):
         thread.join(20)
     document.refresh_from_db()
     assert (document.status, document.generation, document.attempt) == (Status.INDEXED, 1, 2)
+
+
+@pytest.fixture
+def little_room(monkeypatch):
+    """Let the store write no file beyond 64 KB: the system keeps what fitted, as a full disk does."""
+    save = FileSystemStorage._save
+
+    def limited(self, name, content):
+        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, hard))
+        try:
+            return save(self, name, content)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+    return lambda: monkeypatch.setattr(FileSystemStorage, "_save", limited)
+
+
+def stored_files():
+    root = Path(default_storage.location)
+    return {str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()}
+
+
+def test_half_an_original_is_not_left(add, little_room):
+    before = stored_files()
+    little_room()
+    with pytest.raises(StorageFailed):
+        add("word " * 100_000)
+    assert stored_files() == before
+
+
+def test_half_a_markdown_is_not_left(add, embedder, little_room):
+    document = add("word " * 100_000)
+    before = stored_files()
+    little_room()
+    parse_document(document=document)
+    assert (document.status, document.error_code) == (Status.ERROR_PARSING, "storage_failed")
+    assert stored_files() == before
 
 
 def test_a_full_disk_at_the_upload_leaves_nothing(add, monkeypatch):

@@ -49,8 +49,12 @@ def add_document(*, knowledge_base: KnowledgeBase, file: File[bytes], name: str,
         uploaded_by=actor,
     )
     file.seek(0)
-    with storing():
-        document.file.save("original", file, save=False)
+    try:
+        with storing():
+            document.file.save("original", file, save=False)
+    except BaseException:  # a full disk keeps the part that fitted
+        discard(document.file.field.generate_filename(document, "original"))
+        raise
     try:
         with transaction.atomic():
             document.save(force_insert=True)

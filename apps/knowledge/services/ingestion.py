@@ -117,8 +117,12 @@ def _parse(work: Work) -> None:
         raise EmptyFile
     abandoned = str(document.parsed.get("key", ""))
     key = f"documents/{document.workspace_id}/{document.pk}/{uuid.uuid4().hex}.md"
-    with storing():
-        stored = default_storage.save(key, ContentFile(parsed.markdown.encode("utf-8", "replace")))
+    try:
+        with storing():
+            stored = default_storage.save(key, ContentFile(parsed.markdown.encode("utf-8", "replace")))
+    except BaseException:  # a full disk keeps the part that fitted
+        discard(key)
+        raise
     left = {"key": stored, "pages": parsed.pages, "metadata": parsed.metadata}
     if not document.settle(Status.PARSED, parsed=left):
         discard(stored)
