@@ -45,8 +45,3 @@ class CitationFilter:
         known = [number for number in numbers if self._is_known(number)]
         self.unknown += len(numbers) - len(known)
         return "".join(f"[[c{number}]]" for number in known)
-
-
-def cited_numbers(text: str) -> list[int]:
-    """Return the numbers that a filtered answer cites, by first use."""
-    return list(dict.fromkeys(int(number) for number in re.findall(r"\[\[c(\d+)\]\]", text)))

@@ -18,7 +18,6 @@ from apps.common.text import storable
 WINDOW_S = 0.015
 SECOND_WATCHER_S = 0.04
 RESERVED = {"seq", "turn", "type", "at_ms"}
-DELTAS = {"token", "reasoning.delta"}
 
 Row = tuple[int, str, int, str]  # seq, type, at_ms, data as JSON
 

@@ -7,6 +7,8 @@ from itertools import pairwise
 PARAGRAPH_BORDER = re.compile(r"\n\s*\n|\n(?=\s*(?:[-*+|•]|[（(]?(?:\d+|[一二三四五六七八九十]+)[.)）、]))")
 SENTENCE = re.compile(r"[^。！？!?；;\n]*?(?:[。！？!?；;]+|\.(?=\s|$)|\n|$)")
 TERM = re.compile(r"[a-z0-9]+|[\u3400-\u9fff\uf900-\ufaff\u3040-\u30ff\uac00-\ud7af]")
+# A clause before a semicolon belongs to its claim.
+STATEMENT = re.compile(r"[^。！？!?\n]*?(?:[。！？!?]+|\.(?=\s|$)|\n|$)")
 LONG_PARAGRAPH = 400
 LEAST_OVERLAP = 0.2
 
@@ -36,7 +38,7 @@ def claim_before(answer: str, n: int, occurrence: int = 0) -> str:
         return ""
     marker = markers[occurrence] if occurrence < len(markers) else markers[0]
     before = re.sub(r"\[\[c\d+\]\]", "", answer[max(0, marker.start() - 600) : marker.start()]).rstrip()
-    sentences = [found.group().strip() for found in SENTENCE.finditer(before) if found.group().strip()]
+    sentences = [found.group().strip() for found in STATEMENT.finditer(before) if found.group().strip()]
     return sentences[-1] if sentences else ""
 
 

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from apps.agents.citations import CitationFilter, cited_numbers
+from apps.agents.citations import CitationFilter
 
 
 def filtered(*texts, known=(1, 2, 3, 4, 5, 6, 7)):
@@ -68,7 +68,3 @@ def test_it_holds_back_no_more_than_a_partial_marker():
     assert markers.feed("A fact [[c1") == "A fact "
     assert markers.feed("]] and more") == "[[c1]] and more"
     assert markers.feed(" text without brackets") == " text without brackets"
-
-
-def test_cited_numbers_by_first_use():
-    assert cited_numbers("b [[c2]] a [[c1]] again [[c2]]") == [2, 1]

@@ -66,3 +66,5 @@ def test_the_claim_is_the_sentence_before_its_own_marker():
     assert claim_before(answer, 1, 1) == "Business needs consent"
     assert claim_before(answer, 3) == "原则上乘坐经济舱"
     assert claim_before(answer, 9) == ""
+    row = "- format: HTML; endings: .html, .htm; notes: tables are kept."
+    assert claim_before(f"- format: Word; endings: .docx [[c1]]\n{row} [[c1]]", 1, 1) == row

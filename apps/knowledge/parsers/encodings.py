@@ -30,7 +30,6 @@ SAMPLE_CHARACTERS = 4000
 ACCEPTED = 0.55  # least score at which an East Asian encoding is believed
 _NON_ASCII = re.compile(r"[^\x00-\x7f]+")
 
-_KANA = "ぁ-ヿ"
 _USUAL_CHINESE = set(
     "的一是不了在人有我他这中大来上国个到说们为子和你地出道也时年得就那要下以生会自着去之过家学对可她里后小么心多天而能好都然没日于起还"
     "发成事只作当想看文无开手十用主行方又如前所本见经头面公同三已老从动两长知民样现分将外但身些与高意进把法此实回二理美点月明其种声全"

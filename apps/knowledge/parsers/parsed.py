@@ -30,7 +30,6 @@ class ParseFailure(Exception):
 Parse = Callable[..., Parsed]  # (file) or, where the format knows passwords, (file, *, password="")
 
 BLANK_LINES = re.compile(r"\n[ \t]*\n(?:[ \t]*\n)+")
-TRAILING = re.compile(r"[ \t]+(?=\n)")
 
 
 def tidy(text: str) -> str:
