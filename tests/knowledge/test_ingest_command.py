@@ -47,13 +47,15 @@ def test_a_folder_goes_into_a_new_base(acme, ann, embedder, folder):
 def test_what_fails_has_its_code_and_the_rest_goes_on(acme, embedder, folder):
     (folder / "broken.pdf").write_bytes(b"%PDF-1.7 nothing")
     (folder / "picture.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(50))
+    (folder / "program.exe").write_bytes(b"MZ" + bytes(50))
     code, lines = run(folder, folder / "gone.md", "--kb", "Manuals")
     assert code == 1
     assert {line["path"].rpartition("/")[2]: (line["status"], line["error_code"]) for line in lines} == {
         "a.md": ("indexed", ""),
         "broken.pdf": ("error_parsing", "broken_file"),
         "手册.docx": ("indexed", ""),
-        "picture.png": ("refused", "unsupported_file_type"),
+        "picture.png": ("error_parsing", "needs_ocr"),
+        "program.exe": ("refused", "unsupported_file_type"),
         "gone.md": ("refused", "unreadable_path"),
     }
 

@@ -9,9 +9,10 @@ from typing import IO, Any
 
 from apps.knowledge.errors import TypeMismatch, UnsupportedFileType
 from apps.knowledge.parsers import PARSERS
-from apps.knowledge.parsers.content_types import PROMISES, sniff
+from apps.knowledge.parsers.content_types import PICTURES, PROMISES, RECORDINGS, sniff
 
 EDGE_BYTES = 1 << 20
+WITHOUT_TEXT = frozenset({*PICTURES, *RECORDINGS})
 
 
 def sniff_file(file: IO[Any], name: str) -> str:
@@ -19,7 +20,7 @@ def sniff_file(file: IO[Any], name: str) -> str:
 
     Raises:
         UnsupportedFileType: no parser is registered for what it is.
-        TypeMismatch: so, and its name promises a format that one is registered for.
+        TypeMismatch: so, or a picture or recording, and its name promises text that could be read.
     """
     file.seek(0)
     head = file.read(EDGE_BYTES)
@@ -29,9 +30,10 @@ def sniff_file(file: IO[Any], name: str) -> str:
         file.seek(max(0, size - EDGE_BYTES))
         tail = file.read(EDGE_BYTES)
     found = sniff(head, tail, name)
-    if found in PARSERS:
-        return found
     ending = PurePath(name).suffix.lower()
-    if PROMISES.get(ending, "") in PARSERS:
+    promised = PROMISES.get(ending, found)
+    if found in PARSERS and (found not in WITHOUT_TEXT or promised in WITHOUT_TEXT):
+        return found
+    if promised in PARSERS:
         raise TypeMismatch(extension=ending, content_type=found)
     raise UnsupportedFileType(content_type=found)
