@@ -168,6 +168,7 @@ def web_command(*where: str) -> list[str]:
     return [
         sys.executable, "-m", "uvicorn", "knowsphere.asgi:application", *where,
         "--ws", "websockets-sansio", "--loop", "uvloop", "--http", "httptools", "--ws-per-message-deflate", "false",
+        "--ws-max-size", "2097152",
         "--lifespan", "on", "--no-access-log", "--log-level", "warning", "--timeout-graceful-shutdown", "5",
     ]  # fmt: skip
 
