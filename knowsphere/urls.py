@@ -12,6 +12,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("i18n/", include("django.conf.urls.i18n")),
     path("admin/", admin.site.urls),
     path("", include("apps.workspaces.urls")),
+    path("<slug:slug>/", include("apps.models.urls")),
     path("<slug:slug>/", include("apps.knowledge.urls")),
     path("<slug:slug>/", include("apps.conversations.urls")),
 ]

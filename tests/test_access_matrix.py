@@ -16,12 +16,22 @@ READ = (302, 404, 200, 200)  # everybody in the workspace
 MANAGE = (302, 404, 404, 302)  # those who may manage the base; for others it is not there
 OWN = (302, 404, 404, 200)  # the asker's alone
 OWN_ACT = (302, 404, 404, 302)
+RUN = (302, 404, 403, 200)  # those who own or administer the workspace
+RUN_ACT = (302, 404, 403, 302)
 EXPECTED = {
     ("get", "healthz"): OPEN,
     ("get", "readyz"): OPEN,
     ("post", "set_language"): (302, 302, 302, 302),
     ("get", "workspaces:home"): (302, 302, 302, 302),
     ("post", "workspaces:create-workspace"): (302, 422, 422, 422),
+    ("get", "models:list-models"): RUN,
+    ("post", "models:add-model"): (302, 404, 403, 422),
+    ("post", "models:test-model"): RUN_ACT,
+    ("post", "models:choose-model"): RUN_ACT,
+    ("post", "models:switch-model"): RUN_ACT,
+    ("post", "models:delete-model"): RUN_ACT,
+    ("get", "models:show-usage"): RUN,
+    ("get", "models:export-usage"): RUN,
     ("get", "knowledge:list-knowledge-bases"): READ,
     ("post", "knowledge:create-knowledge-base"): (302, 404, 403, 422),
     ("post", "knowledge:create-sample"): (302, 404, 403, 302),
@@ -88,6 +98,7 @@ def arguments(acme, ann, handbook):
     """The arguments of each route that takes any; all name things of acme, conversations are ann's."""
     from apps.conversations.models import Citation, Conversation, Message, Turn
     from apps.knowledge.models import Document
+    from apps.models.models import ModelConfig
 
     document = Document(
         workspace=acme, knowledge_base=handbook, name="plan.md", size_bytes=6, sha256="0" * 64, status="error_parsing"
@@ -102,6 +113,7 @@ def arguments(acme, ann, handbook):
     citation = Citation.objects.create(
         message=answer, n=1, document="plan.md", document_id=document.pk, text="# Plan", heading="Part one"
     )
+    model = ModelConfig.objects.create(workspace=acme, kind="chat", name="m", base_url="http://127.0.0.1:9/v1")
     base, file, talk = {"base_id": handbook.pk}, {"document_id": document.pk}, {"conversation_id": conversation.pk}
     special = {
         "knowledge:list-knowledge-bases": {},
@@ -109,6 +121,10 @@ def arguments(acme, ann, handbook):
         "knowledge:create-sample": {},
         "knowledge:upload-first": {},
         "knowledge:upload-documents": base,
+        "models:list-models": {},
+        "models:add-model": {},
+        "models:show-usage": {},
+        "models:export-usage": {},
         "conversations:new-question": {},
         "conversations:start-conversation": {},
         "conversations:ask": talk,
@@ -117,9 +133,10 @@ def arguments(acme, ann, handbook):
         "conversations:show-citation": {"citation_id": citation.pk},
     }
     by_kind = {"knowledge-base": base, "progress": base, "document": file, "original": file, "conversation": talk}
+    by_kind["model"] = {"model_id": model.pk}
 
     def arguments(route):
-        if not route.startswith(("knowledge:", "conversations:")):
+        if not route.startswith(("models:", "knowledge:", "conversations:")):
             return {}
         kind = route.partition("-")[2]
         return {"slug": acme.slug, **(special[route] if route in special else by_kind[kind])}

@@ -1,11 +1,13 @@
 """Reads of configured models and of their use."""
 
-from typing import TYPE_CHECKING, Self
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Self
 from uuid import UUID
 
 from django.contrib.auth.models import AnonymousUser
 from django.db import models
-from django.db.models import F, Q
+from django.db.models import Avg, Count, F, Q, Sum
+from django.db.models.functions import TruncDate
 
 from apps.workspaces.models import User, Workspace
 
@@ -46,3 +48,35 @@ class UsageRecordQuerySet(models.QuerySet["UsageRecord"]):
     def editable_by(self, user: User | AnonymousUser) -> Self:
         """Keep none: what was used is never changed."""
         return self.none()
+
+    def since(self, moment: datetime) -> Self:
+        """Keep calls from a moment on."""
+        return self.filter(at__gte=moment)
+
+    def by_model(self) -> list[dict[str, Any]]:
+        """Sum up by model and currency, the most expensive first."""
+        groups = self.values("model", "kind", "currency")
+        failed = Count("pk", filter=Q(outcome="failed"))
+        rows = groups.annotate(failed=failed, **_SUMS, ms=Avg("ms"))
+        return [dict(row) for row in rows.order_by(F("cost").desc(nulls_last=True), "-tokens_in", "model")]
+
+    def by_day(self) -> list[dict[str, Any]]:
+        """Sum up tokens and calls by day, in the active time zone."""
+        days = self.annotate(day=TruncDate("at")).values("day")
+        rows = days.annotate(tokens=Sum(F("tokens_in") + F("tokens_out")), calls=Count("pk"))
+        return [dict(row) for row in rows.order_by("day")]
+
+    def by_day_and_model(self) -> list[dict[str, Any]]:
+        """Sum up by day, model, kind, purpose and currency."""
+        groups = self.annotate(day=TruncDate("at")).values("day", "model", "kind", "purpose", "currency")
+        return [dict(row) for row in groups.annotate(**_SUMS).order_by("day", "model", "purpose")]
+
+
+_SUMS = {
+    "unpriced": Count("pk", filter=Q(cost=None)),  # before "cost" becomes the name of a sum
+    "calls": Count("pk"),
+    "tokens_in": Sum("tokens_in"),
+    "tokens_out": Sum("tokens_out"),
+    "tokens_cached": Sum("tokens_cached"),
+    "cost": Sum("cost"),
+}
