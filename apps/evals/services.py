@@ -85,13 +85,16 @@ def _run_retrieval(
     with _temporary_base(workspace, actor) as base:
         rows_of = _ingest(base, dataset.corpus.items(), actor, progress)
         base.refresh_from_db()
-        questions = {key: dataset.queries[key] for key in dataset.relevant}
-        rankings = asyncio.run(_rankings(actor, base.pk, questions, rows_of, progress))
+        there = {row for rows in rows_of.values() for row in rows}
+        # A question whose document never got in would measure the reading, not the search: it failed.
+        askable = {key: dataset.queries[key] for key, rows in dataset.relevant.items() if there.issuperset(rows)}
+        rankings: dict[str, list[str] | None] = dict.fromkeys(dataset.relevant)
+        rankings |= asyncio.run(_rankings(actor, base.pk, askable, rows_of, progress))
         configuration = {
             "embedding_model": base.embedding_model,
             "chunker": base.chunker,
             "corpus": len(dataset.corpus),
-            "failed_documents": len(dataset.corpus) - sum(map(len, rows_of.values())),
+            "failed_documents": len(dataset.corpus) - len(there),
         }
     return score_rankings(rankings, dataset.relevant), configuration
 

@@ -4,6 +4,8 @@ import argparse
 from typing import Any
 
 from django.core.management.base import CommandError
+from django.db import connection
+from django.db.migrations.executor import MigrationExecutor
 from django.db.models import QuerySet
 
 from apps.common.text import storable
@@ -30,6 +32,7 @@ def acting(options: dict[str, Any]) -> tuple[Workspace, User]:
 
     Without ``--workspace`` there must be only one that fits. Raises CommandError.
     """
+    _require_current_tables()
     email, slug = options["email"].strip().lower(), options["workspace"]
     people = Membership.objects.filter(user__is_active=True).select_related("workspace", "user")
     people = people.filter(user__email=email) if email else people.filter(role=Role.OWNER)
@@ -42,6 +45,13 @@ def acting(options: dict[str, Any]) -> tuple[Workspace, User]:
     if len(slugs) > 1:
         raise CommandError(f"There are several workspaces; name one with --workspace: {', '.join(slugs)}")
     return found[0].workspace, found[0].user
+
+
+def _require_current_tables() -> None:
+    """Say it in one sentence where the code is newer than the database, before anything half works."""
+    executor = MigrationExecutor(connection)
+    if executor.migration_plan(executor.loader.graph.leaf_nodes()):
+        raise CommandError("The database is older than this version of KnowSphere. Run `make setup`, then try again.")
 
 
 def _missing(email: str, slug: str, workspaces: QuerySet[Workspace]) -> str:

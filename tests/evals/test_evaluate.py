@@ -49,6 +49,18 @@ def test_retrieval_prints_and_stores_a_run_and_leaves_no_base(folder, acme, ann,
     assert not KnowledgeBase.objects.visible_to(ann).exists()
 
 
+def test_a_question_whose_document_was_not_read_has_failed(folder, acme, ann, capsys):
+    rows = [json.loads(line) for line in (folder / "corpus.jsonl").read_text().splitlines()]
+    rows[0]["text"] = "%PDF-1.7 and nothing of one"  # the document ends in an error
+    (folder / "corpus.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.raises(CommandError):
+        call_command("evaluate", str(folder), "--kind", "retrieval", "--json")
+    printed = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert printed["failed"] >= 1
+    assert printed["n"] == printed["scored"] + printed["failed"]
+    assert printed["valid"] is False
+
+
 def test_other_corpora_are_mixed_in(folder, acme, ann, tmp_path_factory):
     extra = tmp_path_factory.mktemp("extra")
     write(extra, "corpus.jsonl", [{"id": "leave", "title": "Other", "text": "Leaves fall in autumn."}])

@@ -4,6 +4,7 @@ import argparse
 
 import pytest
 from django.core.management import CommandError
+from django.db import connection
 
 from apps.workspaces import command_line
 
@@ -39,4 +40,11 @@ def test_who_is_not_there_is_an_error(acme, mal, arguments):
 
 def test_no_workspace_at_all_says_what_to_do(db):
     with pytest.raises(CommandError, match="sign up"):
+        acting()
+
+
+def test_tables_older_than_the_code_are_one_sentence(acme, ann):
+    with connection.cursor() as cursor:
+        cursor.execute("DELETE FROM django_migrations WHERE app = 'knowledge' AND name <> '0001_initial'")
+    with pytest.raises(CommandError, match="make setup"):
         acting()
