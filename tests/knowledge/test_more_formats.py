@@ -2,6 +2,7 @@
 
 import io
 import json
+import time
 import zipfile
 
 import pytest
@@ -145,6 +146,18 @@ def test_subtitles_are_what_is_said():
 )  # fmt: skip
 def test_markup_keeps_its_words_and_gains_headings(text, name, markdown):
     assert read(text, name).markdown == markdown
+
+
+def test_what_grows_does_so_in_time():
+    began = time.monotonic()
+    cues = "".join(f"{at}\n00:00:01,000 --> 00:00:02,000\n没有标点的字幕{at}\n\n" for at in range(20_000))
+    assert "没有标点的字幕19999" in read(cues, "a.srt").markdown
+    assert "`" * 200_000 in read("`" * 200_000, "a.yaml").markdown
+    assert (
+        "MARK_END"
+        in read("<?xml version='1.0'?><a>MARK_END<!-- " + "<!DOCTYPE [" * 50_000 + "--></a>", "a.xml").markdown
+    )
+    assert time.monotonic() - began < 20
 
 
 def test_pictures_and_recordings_say_what_they_need():

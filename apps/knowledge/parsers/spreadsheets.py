@@ -20,7 +20,7 @@ from apps.knowledge.parsers.spreadsheet_tables import Sheet, sheet_markdown, sho
 
 MOST_CELLS = 1_000_000  # of one workbook; what comes after is left out and said so
 LARGEST_GRID = 6_000_000
-CELL = re.compile(rb'<(?:\w+:)?c\s(?:[^>]*?\s)?r="([A-Z]{1,3})(\d{1,7})"[^>]*(?<!/)>')
+CELL = re.compile(rb'<(?:\w+:)?c\s(?:[^>]{0,300}?\s)?r="([A-Z]{1,3})(\d{1,7})"[^>]{0,300}(?<!/)>')
 
 
 def parse_spreadsheet(file: BinaryIO, *, password: str = "") -> Parsed:

@@ -1,6 +1,7 @@
 """Data as text: JSON, JSON lines and YAML. Records become tables, nested data an outline of keys and values."""
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
@@ -51,9 +52,7 @@ def _decoded(file: BinaryIO) -> tuple[str, str]:
 
 
 def _fenced(language: str, text: str) -> str:
-    fence = "```"
-    while fence in text:
-        fence += "`"
+    fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
     return f"{fence}{language}\n{text}\n{fence}"
 
 

@@ -44,7 +44,8 @@ def _append(paragraphs: list[tuple[str, str]], speaker: str, words: str) -> None
         before = paragraphs[-1][1]
         if before == words or before.endswith(f" {words}"):
             return  # rolling subtitles say every line twice
-        if len(before) < LONGEST_PARAGRAPH or not before.endswith(SENTENCE_END):
+        unfinished = len(before) < 2 * LONGEST_PARAGRAPH and not before.endswith(SENTENCE_END)
+        if len(before) < LONGEST_PARAGRAPH or unfinished:
             paragraphs[-1] = (speaker, f"{before} {words}")
             return
     paragraphs.append((speaker, words))

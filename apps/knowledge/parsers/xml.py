@@ -19,7 +19,8 @@ from apps.knowledge.parsers.tables import cell_text, markdown_table
 
 DECLARED = re.compile(rb"<\?xml[^>]{0,200}?encoding\s*=\s*[\"']([\w.:-]+)")
 DECLARATION = re.compile(r"\A\s*<\?xml[^>]*>")
-DOCTYPE = re.compile(r"<!DOCTYPE[^\[>]*(?:\[[^\]]*\][^>]*)?>", re.I)
+DOCTYPE = re.compile(r"<!DOCTYPE[^\[>]{0,1000}(?:\[[^\]]*\][^>]{0,100})?>", re.I)
+DOCTYPE_WITHIN = 1 << 16  # characters; one further down is left to the parser, which expands nothing
 ENTITY = re.compile(r"&(?!(?:amp|lt|gt|quot|apos|#\d+|#x[0-9a-fA-F]+);)([A-Za-z][\w.-]*);")
 INLINE = frozenset(
     {
@@ -33,7 +34,7 @@ INLINE = frozenset(
 TITLES = frozenset({"title", "article-title", "book-title", "headline"})
 SECTIONS = frozenset({"sec", "section", "chapter", "body", "item", "entry", "channel", "part", "abstract", "appendix"})
 SILENT = frozenset({"script", "style", "binary", "image", "stylesheet", "tex-math"})
-MARKUP = re.compile(r"<(?:p|br|div|a|b|i|img|ul|ol|li|table|h\d|strong|em|span)\b[^>]{0,2000}>", re.I)
+MARKUP = re.compile(r"<(?:p|br|div|a|b|i|img|ul|ol|li|table|h\d|strong|em|span)\b[^>]{0,300}>", re.I)
 DEEPEST = 400
 
 
@@ -53,7 +54,9 @@ def parse_xml_text(file: BinaryIO) -> Parsed:
 
 def tree(text: str) -> Any:
     """Return the root of XML text, mended where it is not well-formed. Raises ParseFailure(broken_file)."""
-    text = DOCTYPE.sub("", DECLARATION.sub("", text.lstrip("\ufeff")), count=1)
+    text = DECLARATION.sub("", text.lstrip("\ufeff"))
+    if doctype := DOCTYPE.search(text, 0, DOCTYPE_WITHIN):
+        text = text[: doctype.start()] + text[doctype.end() :]
     text = ENTITY.sub(
         lambda found: html.unescape(found.group(0)) if found.group(1) in html.entities.html5 else "", text
     )
