@@ -61,6 +61,11 @@ class Child:
         """Whether the process exists."""
         return self.process is not None and self.process.poll() is None
 
+    @property
+    def killed(self) -> bool:
+        """Whether a signal ended it."""
+        return self.process is not None and (self.process.poll() or 0) < 0
+
     def keep(self) -> None:
         """Start it again if it has ended and its pause is over; a first death has no pause."""
         if self.process is None or self.running:
@@ -255,7 +260,9 @@ class Supervisor:
         while not healthy((host, port)):
             if self.stopping():
                 return False
-            if not web.running or time.monotonic() > deadline:
+            if web.killed:  # not its own doing, so it is worth another start
+                web.keep()
+            if (not web.running and not web.killed) or time.monotonic() > deadline:
                 _say("The web process did not start; its reason stands above. Nothing was lost.")
                 return False
             time.sleep(0.1)

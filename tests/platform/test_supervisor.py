@@ -7,6 +7,7 @@ import signal
 import socket
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import psutil
@@ -36,10 +37,11 @@ def wait_for(condition, seconds=40):
 class Product:
     """A running supervisor."""
 
-    def __init__(self, home: Home) -> None:
+    def __init__(self, home: Home, meanwhile: Callable[["Product"], None] = lambda product: None) -> None:
         self.home = home
         self.port = free_port()
         self.process = home.popen("-m", "knowsphere.supervisor", PORT=str(self.port))
+        meanwhile(self)
         self.read_until_ready()
 
     def read_until_ready(self) -> None:
@@ -149,6 +151,14 @@ def test_whatever_is_killed_comes_back(product):
     wait_for(lambda: product.status("/readyz") == 200)
 
     product.process.send_signal(signal.SIGINT)
+    assert product.finish() == 0
+    product.assert_nothing_left()
+
+
+def test_a_web_process_that_is_killed_before_it_answers_is_started_again(warm):
+    product = Product(warm, meanwhile=lambda begun: wait_for(lambda: begun.child("uvicorn")).kill())
+    assert product.status("/healthz") == 200
+    product.process.send_signal(signal.SIGTERM)
     assert product.finish() == 0
     product.assert_nothing_left()
 
