@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from pydantic import BaseModel
@@ -49,8 +50,9 @@ def usable(names: Iterable[str], switches: Switches) -> dict[str, Tool]:
     return {tool.name: tool for tool in tools if switches.knowledge or not tool.needs_knowledge}
 
 
+@cache
 def schema(tool: Tool) -> Wire:
-    """Return a tool as the OpenAI chat interface describes one; the same bytes every time."""
+    """Return a tool as the OpenAI chat interface describes one, shared by all turns: never change it."""
     parameters = _plain(tool.arguments.model_json_schema())
     return {
         "type": "function",
