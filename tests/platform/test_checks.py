@@ -1,5 +1,7 @@
 """System checks on the database, against real databases."""
 
+import os
+
 import psycopg
 import pytest
 from django.core.checks import run_checks
@@ -14,7 +16,7 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def database(request):
     """A database made with the clause that the test gives; gone afterwards."""
-    name = "check_locale"
+    name = f"check_locale_{os.getpid()}"  # the suite runs in several processes on one server
     with psycopg.connect(conninfo(), autocommit=True) as connection:
         connection.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
         connection.execute(f"CREATE DATABASE {name} TEMPLATE template0 {request.param}")
