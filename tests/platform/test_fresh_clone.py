@@ -151,7 +151,8 @@ def test_a_clone_is_left_as_it_came(clone):
 
 def test_make_does_nothing_twice(clone):
     for target, words in (("run", ["knowsphere.supervisor"]), ("setup", ["manage.py setup"]), ("test", ["pytest"])):
-        plan = subprocess.run(["make", "--dry-run", target], cwd=clone, capture_output=True, text=True, check=True)
+        command = ["make", "--no-print-directory", "--dry-run", target]  # or a make above us would show
+        plan = subprocess.run(command, cwd=clone, capture_output=True, text=True, check=True)
         lines = plan.stdout.strip().splitlines()
         assert len(lines) == 1, lines
         assert words[0] in lines[0]
