@@ -34,12 +34,31 @@ class AskOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class Attachment:
+    """A file that was given to a conversation with one of its questions.
+
+    ``text`` and ``content`` are called only where a turn needs them; both raise a KnowSphereError
+    where they cannot give it. Text is as the parsers wrote it, Markdown.
+    """
+
+    id: UUID
+    name: str
+    kind: str  # "image" or "document"
+    media_type: str
+    number: int  # of the turn with which it came
+    characters: int  # of its text; 0 for an image that was not read
+    text: Callable[[], Awaitable[str]]
+    content: Callable[[], Awaitable[bytes]]  # the file's own bytes, for a model that sees
+
+
+@dataclass(frozen=True, slots=True)
 class TurnRequest:
     """One question, by whom, to which agent. ``history`` rebuilds earlier turns from rows.
 
     It is called only where the checkpoint is lost, and returns wire messages (user and assistant),
     oldest first, without this turn's question. ``number`` is the turn's place in its conversation, so
-    that a checkpoint which missed a turn is noticed; 0 where nobody counts.
+    that a checkpoint which missed a turn is noticed; 0 where nobody counts. ``attachments`` are all of
+    the conversation, this turn's too, in the order in which they came.
     """
 
     turn_id: UUID
@@ -51,6 +70,7 @@ class TurnRequest:
     options: AskOptions
     history: Callable[[], Awaitable[list[Wire]]]
     number: int = 0
+    attachments: tuple[Attachment, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +78,7 @@ class Source:
     """What ``[[cN]]`` stands for in this turn. ``text`` is the passage exactly as it was read."""
 
     n: int
-    kind: str  # "chunk" or "web"
+    kind: str  # "chunk", "attachment" (document_id is the attachment's) or "web"
     document: str
     text: str
     document_id: UUID | None = None
