@@ -247,6 +247,14 @@ OPENAI_API_KEY = environment.text("OPENAI_API_KEY")
 EMBEDDING_MODEL = environment.text("EMBEDDING_MODEL")
 EMBEDDING_BASE_URL = environment.url("EMBEDDING_BASE_URL") or OPENAI_BASE_URL
 EMBEDDING_API_KEY = environment.text("EMBEDDING_API_KEY") or OPENAI_API_KEY
+VISION_MODEL = environment.text("VISION_MODEL")
+GRADE_MODEL = environment.text("GRADE_MODEL")
+RERANK_MODEL = environment.text("RERANK_MODEL")
+RERANK_BASE_URL = environment.url("RERANK_BASE_URL") or OPENAI_BASE_URL
+RERANK_API_KEY = environment.text("RERANK_API_KEY") or OPENAI_API_KEY
+ASR_MODEL = environment.text("ASR_MODEL")
+ASR_BASE_URL = environment.url("ASR_BASE_URL") or OPENAI_BASE_URL
+ASR_API_KEY = environment.text("ASR_API_KEY") or OPENAI_API_KEY
 EMBEDDER_THREADS = environment.whole("EMBEDDER_THREADS", 0, most=256)  # of the built-in one; 0: one in servers
 
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")

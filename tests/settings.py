@@ -8,5 +8,6 @@ os.environ.setdefault("KNOWSPHERE_HOME", str(Path(__file__).resolve().parent.par
 from knowsphere.settings import *  # noqa: F403
 
 # Tests that want a model say so (scripted_model); one that the environment names is never called by accident.
-CHAT_MODEL = FAST_MODEL = EMBEDDING_MODEL = OPENAI_API_KEY = EMBEDDING_API_KEY = ""
+CHAT_MODEL = FAST_MODEL = GRADE_MODEL = VISION_MODEL = EMBEDDING_MODEL = RERANK_MODEL = ASR_MODEL = ""
+OPENAI_API_KEY = EMBEDDING_API_KEY = RERANK_API_KEY = ASR_API_KEY = ""
 EMBEDDER_THREADS = 1

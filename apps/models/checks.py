@@ -10,8 +10,10 @@ from django.core.checks import CheckMessage, Error, register
 from apps.models.builtin.weights import bundled
 
 VARIABLES = {
-    ("CHAT_MODEL", "FAST_MODEL"): ("OPENAI_BASE_URL", "OPENAI_API_KEY"),
+    ("CHAT_MODEL", "FAST_MODEL", "GRADE_MODEL", "VISION_MODEL"): ("OPENAI_BASE_URL", "OPENAI_API_KEY"),
     ("EMBEDDING_MODEL",): ("EMBEDDING_BASE_URL", "EMBEDDING_API_KEY"),
+    ("RERANK_MODEL",): ("RERANK_BASE_URL", "RERANK_API_KEY"),
+    ("ASR_MODEL",): ("ASR_BASE_URL", "ASR_API_KEY"),
 }
 NAME = re.compile(r"[^\s\x00-\x1f]{1,200}")
 KEY = re.compile(r"[\x21-\x7e]+")
@@ -29,8 +31,11 @@ def check_environment_models(**kwargs: Any) -> list[CheckMessage]:
         ]
         if named:
             problems += _check_address(named[0], address, getattr(settings, address), key, getattr(settings, key))
-    if settings.FAST_MODEL and not settings.CHAT_MODEL:
-        problems.append(_error("FAST_MODEL", "needs CHAT_MODEL: without it the built-in model answers"))
+    problems += [
+        _error(name, "needs CHAT_MODEL: without it the built-in model answers")
+        for name in ("FAST_MODEL", "GRADE_MODEL")
+        if getattr(settings, name) and not settings.CHAT_MODEL
+    ]
     return problems
 
 
@@ -53,7 +58,7 @@ def _check_address(name: str, variable: str, address: str, key_variable: str, ke
         return [_error(variable, "must be an address, since a model is named")]
     if parts.username or parts.password:
         return [_error(variable, f"must not hold a password; put the key into {key_variable}")]
-    if parts.path.endswith(("/chat/completions", "/embeddings", "/models")):
+    if parts.path.endswith(("/chat/completions", "/embeddings", "/models", "/rerank", "/transcriptions")):
         return [_error(variable, "must end before /chat/completions, usually in /v1")]
     if key and not KEY.fullmatch(key):
         return [_error(key_variable, "has blanks or characters that no key has")]

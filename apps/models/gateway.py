@@ -8,9 +8,9 @@ apps.models.errors, each with the vendor's first line and never a key.
 import asyncio
 import base64
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import aclosing
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from django.utils.module_loading import import_string
 
@@ -48,6 +48,7 @@ __all__ = [
     "StreamBroken",
     "chat",
     "describe",
+    "describe_now",
     "embed",
     "embed_now",
     "rerank",
@@ -56,6 +57,7 @@ __all__ = [
     "stream_chat",
     "token_counter",
     "transcribe",
+    "transcribe_now",
     "warm_up",
 ]
 
@@ -226,6 +228,16 @@ async def transcribe(model: ResolvedModel, audio: bytes, *, file_name: str, lang
     return await _instead(model, call)
 
 
+def describe_now(model: ResolvedModel, image: bytes, *, media_type: str, prompt: str) -> str:
+    """Do what ``describe`` does, for callers without an event loop: the worker and commands."""
+    return asyncio.run(_and_close(describe(model, image, media_type=media_type, prompt=prompt)))
+
+
+def transcribe_now(model: ResolvedModel, audio: bytes, *, file_name: str, language: str = "") -> str:
+    """Do what ``transcribe`` does, for callers without an event loop: the worker and commands."""
+    return asyncio.run(_and_close(transcribe(model, audio, file_name=file_name, language=language)))
+
+
 async def embed(model: ResolvedModel, texts: Sequence[str], *, purpose: str, partial: bool = False) -> "Vectors":
     """Return float32 vectors [len(texts), dimensions], each of length 1, in the order of ``texts``.
 
@@ -254,18 +266,18 @@ def embed_now(model: ResolvedModel, texts: Sequence[str], *, purpose: str, parti
         with metered(model, purpose) as meter:
             meter.add(_estimated(texts))
             return embedder.embed_now(list(texts), purpose=purpose)
-    return asyncio.run(_embed_and_close(model, texts, purpose, partial))
+    return asyncio.run(_and_close(embed(model, texts, purpose=purpose, partial=partial)))
 
 
 def _estimated(texts: Sequence[str]) -> Usage:
     return Usage(sum(map(estimate, texts)), estimated=True)
 
 
-async def _embed_and_close(model: ResolvedModel, texts: Sequence[str], purpose: str, partial: bool) -> "Vectors":
+async def _and_close(work: Coroutine[Any, Any, T]) -> T:
     from apps.models import connections
 
     try:
-        return await embed(model, texts, purpose=purpose, partial=partial)
+        return await work
     finally:
         await connections.close()
 

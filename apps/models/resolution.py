@@ -37,15 +37,27 @@ class _Variables(NamedTuple):
 ENVIRONMENT = {
     Kind.CHAT: _Variables(("CHAT_MODEL",)),
     Kind.EMBEDDING: _Variables(("EMBEDDING_MODEL",), "EMBEDDING_BASE_URL", "EMBEDDING_API_KEY"),
+    Kind.RERANK: _Variables(("RERANK_MODEL",), "RERANK_BASE_URL", "RERANK_API_KEY"),
+    Kind.VISION: _Variables(("VISION_MODEL",)),
+    Kind.SPEECH: _Variables(("ASR_MODEL",), "ASR_BASE_URL", "ASR_API_KEY"),
 }
 FAST = _Variables(("FAST_MODEL", "CHAT_MODEL"))  # small questions: intent, titles, summaries
+GRADE = _Variables(("GRADE_MODEL", "FAST_MODEL", "CHAT_MODEL"))  # whether evidence is good enough
 
 
-def resolve(kind: str, *, workspace_id: UUID | None, explicit: UUID | None = None, fast: bool = False) -> ResolvedModel:
+def resolve(
+    kind: str,
+    *,
+    workspace_id: UUID | None,
+    explicit: UUID | None = None,
+    fast: bool = False,
+    grade: bool = False,
+) -> ResolvedModel:
     """Choose the model for a call: explicit, workspace's default, operator's, environment's, built-in.
 
     An explicit model that is gone, disabled or another workspace's is an error, never replaced by
-    another. ``fast`` prefers the environment's FAST_MODEL where it is the environment that decides.
+    another. ``fast`` prefers at each step the fast model beside the main one; ``grade`` is the same,
+    except that the environment has a model of its own for it.
 
     Raises:
         ModelUnavailable: there is none of this kind, or the explicit one cannot be used.
@@ -60,7 +72,7 @@ def resolve(kind: str, *, workspace_id: UUID | None, explicit: UUID | None = Non
     default = _default(kind, workspace_id)
     if default is not None:
         return from_row(default)
-    found = from_environment(kind, fast=fast) or BUILTIN.get(Kind(kind))
+    found = from_environment(kind, fast=fast, grade=grade) or BUILTIN.get(Kind(kind))
     if found is None:
         raise ModelUnavailable(model=str(Kind(kind).label), reason=_("no model of this kind is configured"))
     return found
@@ -124,11 +136,11 @@ def _may_stand_in(instead: ModelConfig | None, row: ModelConfig) -> TypeGuard[Mo
     return instead.kind == row.kind != Kind.EMBEDDING and instead.workspace_id in (None, row.workspace_id)
 
 
-def from_environment(kind: str, *, fast: bool = False) -> ResolvedModel | None:
+def from_environment(kind: str, *, fast: bool = False, grade: bool = False) -> ResolvedModel | None:
     """Return the model that the environment names for a kind, or None."""
-    variables = FAST if fast and kind == Kind.CHAT else ENVIRONMENT.get(Kind(kind))
-    if variables is None:
-        return None
+    variables = ENVIRONMENT[Kind(kind)]
+    if kind == Kind.CHAT and (fast or grade):
+        variables = GRADE if grade else FAST
     name = next((value for each in variables.names if (value := getattr(settings, each))), "")
     if not name:
         return None

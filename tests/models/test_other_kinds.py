@@ -127,3 +127,12 @@ async def test_a_recording_that_cannot_be_written_down(vendor, reply, error):
     model = ResolvedModel("speech", "openai_compatible", "whisper", vendor.url)
     with pytest.raises(error):
         await gateway.transcribe(model, b"RIFF", file_name="a.wav")
+
+
+def test_the_worker_asks_the_same_without_a_loop(vendor):
+    vendor.script([Reply("A chart.")], to="chat")
+    vendor.script([Reply("Hello.")], to="transcriptions")
+    picture = ResolvedModel("vision", "openai_compatible", "v", vendor.url)
+    recording = ResolvedModel("speech", "openai_compatible", "whisper", vendor.url)
+    assert gateway.describe_now(picture, b"\x89PNG", media_type="image/png", prompt="What is it?") == "A chart."
+    assert gateway.transcribe_now(recording, b"RIFF", file_name="a.wav") == "Hello."

@@ -51,6 +51,28 @@ def test_the_fast_model_is_the_environments_where_it_decides(acme, add, settings
     assert gateway.resolve("chat", workspace_id=acme.pk, fast=True).name == "own"
 
 
+def test_evidence_is_judged_by_a_model_of_its_own_where_the_environment_names_one(acme, settings):
+    settings.CHAT_MODEL, settings.FAST_MODEL = "big", "small"
+    assert gateway.resolve("chat", workspace_id=acme.pk, grade=True).name == "small"
+    settings.GRADE_MODEL = "judge"
+    assert gateway.resolve("chat", workspace_id=acme.pk, grade=True).name == "judge"
+    assert gateway.resolve("chat", workspace_id=acme.pk, fast=True).name == "small"
+
+
+@pytest.mark.parametrize(
+    ("kind", "prefix", "base"),
+    [("rerank", "RERANK", "RERANK"), ("speech", "ASR", "ASR"), ("vision", "VISION", "OPENAI")],
+)
+def test_the_environment_names_models_of_every_kind(acme, settings, kind, prefix, base):
+    setattr(settings, f"{prefix}_MODEL", "m")
+    setattr(settings, f"{base}_BASE_URL", "http://environment.test/v1")
+    setattr(settings, f"{base}_API_KEY", CANARY)
+    found = gateway.resolve(kind, workspace_id=acme.pk)
+    assert (found.kind, found.name, found.base_url) == (kind, "m", "http://environment.test/v1")
+    assert found.key.reveal() == CANARY
+    assert not found.guarded
+
+
 def test_an_explicit_model_is_never_replaced(acme, mal, add):
     theirs = add(mal.memberships.get().workspace, "theirs")
     off = add(acme, "off", enabled=False)
