@@ -17,12 +17,21 @@ from django.db import DatabaseError
 from django.db.models import Model
 from django.utils import timezone
 
-from apps.agents.context import AgentProfile, Base, Budget, Decision, Switches, TurnContext, TurnRecord
+from apps.agents.context import (
+    AgentProfile,
+    Base,
+    Budget,
+    Decision,
+    StoredResult,
+    Switches,
+    TurnContext,
+    TurnRecord,
+)
 from apps.agents.languages import language_of
 from apps.agents.messages import estimated_tokens
-from apps.agents.models import Agent
+from apps.agents.models import Agent, ToolResultRef
 from apps.agents.notices import say
-from apps.agents.services import default_agent
+from apps.agents.services import default_agent, store_result
 from apps.agents.tools import catalog
 from apps.agents.turn import EventSink, TurnRequest
 from apps.common.compiled import CompiledQuery
@@ -176,6 +185,31 @@ def context_for(
     async def readable(document_ids: Collection[UUID]) -> frozenset[UUID]:
         return await _reached(reading.readable(user, document_ids))
 
+    async def keep(*, tool: str, text: str, documents: Sequence[str], numbers: Sequence[int]) -> UUID:
+        store = partial(
+            store_result,
+            workspace=bound.workspace,
+            actor=user,
+            conversation=request.conversation_id,
+            turn=request.turn_id,
+            tool=tool,
+            text=text,
+            documents=documents,
+            numbers=numbers,
+        )
+        return (await _reached(in_db(store))).pk
+
+    async def stored(reference: UUID) -> StoredResult | None:
+        own = ToolResultRef.objects.visible_to(user).filter(conversation=request.conversation_id, pk=reference)
+        row = await _reached(in_db(own.first))
+        if row is None:
+            return None
+        shown = {UUID(one) for one in row.documents}
+        if shown and not (await readable(shown)).issuperset(shown):
+            return None
+        of_this_turn = row.turn == request.turn_id
+        return StoredResult(row.tool, row.text, tuple(row.documents), tuple(row.numbers), of_this_turn)
+
     def stream(chat: ChatRequest) -> AsyncGenerator[ChatDelta, None]:
         return gateway.stream_chat(bound.model, chat, stop=stop)
 
@@ -214,6 +248,9 @@ def context_for(
         read=read,
         info=info,
         readable=readable,
+        keep=keep,
+        stored=stored,
+        fast_window=bound.fast.context_window,
         stream=stream,
         ask_fast=ask_fast,
         decide=decide,

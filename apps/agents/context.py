@@ -81,6 +81,7 @@ class TurnRecord:
     text: list[str] = field(default_factory=list)
     usage: Usage = field(default_factory=Usage)
     results: dict[str, Any] = field(default_factory=dict)  # of tool calls, by name and arguments
+    full: dict[str, str] = field(default_factory=dict)  # results that were put away, by call
     calls: int = 0
     repeats: int = 0
     rounds: int = 0
@@ -94,6 +95,23 @@ class TurnRecord:
     def elapsed_s(self) -> float:
         """Return the seconds since the turn began."""
         return monotonic() - self.began
+
+
+@dataclass(frozen=True, slots=True)
+class StoredResult:
+    """A tool's whole result as it was put away. ``numbers`` are its sources', where it is of this turn."""
+
+    tool: str
+    text: str
+    documents: tuple[str, ...]
+    numbers: tuple[int, ...]
+    of_this_turn: bool
+
+
+class KeepResult(Protocol):
+    """Puts a tool's whole result away; returns the id by which it is found again."""
+
+    async def __call__(self, *, tool: str, text: str, documents: Sequence[str], numbers: Sequence[int]) -> UUID: ...
 
 
 class ListChunks(Protocol):
@@ -139,7 +157,11 @@ class TurnContext:
     read: ListChunks
     info: DocumentInfo
     readable: Callable[[Collection[UUID]], Awaitable[frozenset[UUID]]]  # which of some documents still are
+    # results of this conversation's tools
+    keep: KeepResult
+    stored: Callable[[UUID], Awaitable[StoredResult | None]]  # None: not there, or not readable any more
     # models
+    fast_window: int  # tokens that ask_fast takes
     stream: Callable[[ChatRequest], AsyncGenerator[ChatDelta, None]]
     ask_fast: Callable[[ChatRequest], Awaitable[ChatReply]]
     decide: Callable[[str], Awaitable[Decision]]

@@ -7,7 +7,7 @@ from django.conf import settings
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
-from apps.agents.querysets import AgentQuerySet
+from apps.agents.querysets import AgentQuerySet, ToolResultRefQuerySet
 from apps.knowledge.models import KnowledgeBase
 from apps.models.models import ModelConfig
 from apps.workspaces.models import Workspace
@@ -46,3 +46,34 @@ class Agent(models.Model):
 
     def __str__(self) -> str:
         return f"agent {self.pk}"
+
+
+class ToolResultRef(models.Model):
+    """A tool's whole result that a conversation's messages only point at.
+
+    ``conversation`` and ``turn`` are rows of an app above, so bare ids; the conversation's erasing
+    erases these too. ``documents`` are the documents that the text shows: who may not read one of them
+    any more does not get the text. ``numbers`` are its sources' numbers in its own turn.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="+")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    conversation = models.UUIDField(db_index=True)
+    turn = models.UUIDField()
+    tool = models.CharField(max_length=100)
+    text = models.TextField()
+    documents = models.JSONField(default=list)
+    numbers = models.JSONField(default=list)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = ToolResultRefQuerySet.as_manager()
+
+    class Meta:
+        db_table = "tool_result_refs"
+        verbose_name = _("stored tool result")
+        verbose_name_plural = _("stored tool results")
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return f"tool result {self.pk}"

@@ -12,6 +12,7 @@ NOTICES = {
     "remembered": _("I will remember that."),
     "no_memory": _("This could not be saved to your memory. Ask again to remember it."),
     "passages_found": _("Passages: %(passages)s, documents: %(documents)s"),
+    "characters_read": _("Characters: %(read)s of %(of)s"),
     "documents_described": _("Documents: %(documents)s"),
     "tool_refused": _("Not done: the call was wrong."),
     "tool_failed": _("Did not work."),

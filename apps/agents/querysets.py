@@ -8,7 +8,7 @@ from django.db import models
 from apps.workspaces.models import User, Workspace
 
 if TYPE_CHECKING:
-    from apps.agents.models import Agent
+    from apps.agents.models import Agent, ToolResultRef
 
 
 class AgentQuerySet(models.QuerySet["Agent"]):
@@ -21,3 +21,13 @@ class AgentQuerySet(models.QuerySet["Agent"]):
     def editable_by(self, user: User | AnonymousUser) -> Self:
         """Keep agents of the workspaces that ``user`` owns or administers."""
         return self.filter(workspace__in=Workspace.objects.editable_by(user))
+
+
+class ToolResultRefQuerySet(models.QuerySet["ToolResultRef"]):
+    """Reads of stored tool results: each belongs to the person whose question made it."""
+
+    def visible_to(self, user: User | AnonymousUser) -> Self:
+        """Keep the user's own, in workspaces that they still belong to."""
+        return self.filter(user_id=user.pk, workspace__in=Workspace.objects.visible_to(user))
+
+    editable_by = visible_to

@@ -8,10 +8,12 @@ import asyncio
 import logging
 import sys
 from typing import TYPE_CHECKING, Any, Literal
+from uuid import UUID
 
 from django.db import DatabaseError
 from django.utils import translation
 
+from apps.agents import services
 from apps.agents.bindings import Bound, bind, context_for
 from apps.agents.context import TurnContext, TurnRecord
 from apps.agents.errors import TurnFailed
@@ -57,11 +59,12 @@ async def stop() -> None:
     await checkpoints.close_pool()
 
 
-async def forget(conversation_id: object) -> None:
-    """Erase the graph's state of a conversation; called when the conversation is erased."""
+async def forget(conversation_id: UUID) -> None:
+    """Erase what the graph kept of a conversation; called when the conversation is erased."""
     from apps.agents import checkpoints
 
     await checkpoints.forget(str(conversation_id))
+    await in_db(services.erase_conversation, conversation_id)
 
 
 async def run_turn(request: TurnRequest, *, events: EventSink, stop: asyncio.Event) -> TurnOutcome:

@@ -1,10 +1,13 @@
-"""Writes to agents."""
+"""Writes to agents, and to what their tools put away."""
+
+from collections.abc import Sequence
+from uuid import UUID
 
 from django.db import transaction
 from django.utils.translation import gettext as _
 
-from apps.agents.models import Agent
-from apps.workspaces.models import Workspace
+from apps.agents.models import Agent, ToolResultRef
+from apps.workspaces.models import User, Workspace
 
 DEFAULT_TOOLS = ("doc_retrieval", "get_document_info", "grep_chunks", "list_chunks")
 
@@ -28,3 +31,32 @@ def default_agent(workspace: Workspace) -> Agent:
             defaults={"name": name, "tools": list(DEFAULT_TOOLS)},
         )
     return agent
+
+
+def store_result(
+    *,
+    workspace: Workspace,
+    actor: User,
+    conversation: UUID,
+    turn: UUID,
+    tool: str,
+    text: str,
+    documents: Sequence[str],
+    numbers: Sequence[int],
+) -> ToolResultRef:
+    """Put a tool's whole result away; only its asker finds it again, in the same conversation."""
+    return ToolResultRef.objects.create(
+        workspace=workspace,
+        user=actor,
+        conversation=conversation,
+        turn=turn,
+        tool=tool,
+        text=text,
+        documents=list(documents),
+        numbers=list(numbers),
+    )
+
+
+def erase_conversation(conversation: UUID) -> None:
+    """Erase what an erased conversation's tools had put away."""
+    ToolResultRef.objects.filter(conversation=conversation).delete()

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from uuid import UUID, uuid4
 
-from apps.agents.context import AgentProfile, Base, Budget, Switches, TurnContext, TurnRecord
+from apps.agents.context import AgentProfile, Base, Budget, StoredResult, Switches, TurnContext, TurnRecord
 from apps.agents.messages import estimated_tokens
 from apps.agents.notices import say
 from apps.agents.services import DEFAULT_TOOLS
@@ -87,6 +87,16 @@ def make_context(sink=None, *, passages=(), replies=(), question="How long is an
     async def readable(document_ids):
         return frozenset(document_ids)
 
+    put_away = {}
+
+    async def keep(*, tool, text, documents, numbers):
+        reference = uuid4()
+        put_away[reference] = StoredResult(tool, text, tuple(documents), tuple(numbers), of_this_turn=True)
+        return reference
+
+    async def stored(reference):
+        return put_away.get(reference)
+
     async def stream(request):
         requests.append(request)
         for delta in left.pop(0):
@@ -124,6 +134,9 @@ def make_context(sink=None, *, passages=(), replies=(), question="How long is an
         "read": read,
         "info": info,
         "readable": readable,
+        "keep": keep,
+        "stored": stored,
+        "fast_window": 32_768,
         "stream": stream,
         "ask_fast": nothing,
         "decide": decide,

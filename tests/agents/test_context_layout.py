@@ -56,7 +56,7 @@ def test_golden_bytes():
 
 def test_the_tools_and_the_rules_of_an_agent_are_the_same_bytes_every_time():
     tools = catalog.usable(reversed(DEFAULT_TOOLS), Switches(knowledge=True))
-    assert list(tools) == sorted(DEFAULT_TOOLS)
+    assert list(tools) == sorted([*DEFAULT_TOOLS, "get_stored_data"])
     schemas = [catalog.schema(tool) for tool in tools.values()]
     first = request_bytes(schemas, [{"role": "system", "content": identity(AgentProfile("A", "Be kind."))}])
     again = request_bytes(
@@ -68,7 +68,8 @@ def test_the_tools_and_the_rules_of_an_agent_are_the_same_bytes_every_time():
 
 
 def test_a_tool_that_cannot_work_is_not_offered():
-    assert catalog.usable([*DEFAULT_TOOLS, "gone"], Switches(knowledge=False)) == {}
+    assert list(catalog.usable([*DEFAULT_TOOLS, "gone"], Switches(knowledge=False))) == ["get_stored_data"]
+    assert catalog.usable(["gone"], Switches(knowledge=True)) == {}
 
 
 def test_within_a_turn_the_prompt_only_grows():

@@ -247,7 +247,10 @@ async def test_an_agents_configuration_only_narrows(talk, acme, vendor, monkeypa
     vendor.script([Reply(tool_calls=[SEARCH]), Reply("Nothing.")])
     await talk.ask("How long is annual leave?", agent=agent.pk)
     assert seen == [(other.pk,)]
-    assert {tool["function"]["name"] for tool in vendor.requests[-1].body["tools"]} == {"doc_retrieval"}
+    assert {tool["function"]["name"] for tool in vendor.requests[-1].body["tools"]} == {
+        "doc_retrieval",
+        "get_stored_data",
+    }
 
 
 async def test_checkpoints_out_of_reach_cost_a_warning_and_no_answer(talk, vendor, monkeypatch):

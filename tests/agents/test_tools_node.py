@@ -68,7 +68,7 @@ async def test_wrong_arguments_go_back_and_their_siblings_still_run(arguments, s
 async def test_an_unknown_tool_is_told_which_there_are(name):
     context, _, _ = make_context()
     [said] = await run(context, call(name, {"query": "x"}))
-    assert "Available: doc_retrieval, get_document_info, grep_chunks, list_chunks" in said
+    assert "Available: doc_retrieval, get_document_info, get_stored_data, grep_chunks, list_chunks" in said
 
 
 async def test_a_tool_that_is_not_usable_in_this_turn_is_unknown():

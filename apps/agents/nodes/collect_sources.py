@@ -12,7 +12,7 @@ from apps.agents.tools.results import numbers
 
 
 async def collect_sources(state: TurnState, runtime: Runtime[TurnContext]) -> dict[str, Any]:
-    """Read this turn's retrieval results for the numbers they hold; emit ``sources``.
+    """Read this turn's retrieval results, whole, for the numbers they hold; emit ``sources``.
 
     Earlier turns' results, other tools' results and what a document's own text looks like do not
     count. Writes ``sources`` in the socket's shape.
@@ -29,7 +29,7 @@ async def collect_sources(state: TurnState, runtime: Runtime[TurnContext]) -> di
         n
         for message in turn
         if message["role"] == "tool" and message["tool_call_id"] in retrieval
-        for n in numbers(message["content"])
+        for n in numbers(context.record.full.get(message["tool_call_id"]) or message["content"])
     }
     sources = [source.as_event() for source in context.record.sources.pick(shown)]
     if sources != state.get("sources"):

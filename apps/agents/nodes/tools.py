@@ -4,6 +4,7 @@ import asyncio
 import logging
 import random
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from time import monotonic
 from typing import Any
 from uuid import UUID
@@ -13,9 +14,10 @@ from langgraph.runtime import Runtime
 from pydantic import ValidationError
 
 from apps.agents.context import TurnContext
+from apps.agents.externalising import within_limits
 from apps.agents.state import TurnState
 from apps.agents.tools.catalog import Tool, ToolResult
-from apps.agents.tools.results import LIMIT, numbers
+from apps.agents.tools.results import numbers
 from apps.common.errors import KnowSphereError, NotFound
 from apps.common.text import storable
 from apps.models.chat import Wire
@@ -25,7 +27,9 @@ logger = logging.getLogger(__name__)
 TRIES = 4  # the first and at most three more
 WAIT_S = 0.2
 ARGUMENTS_LIMIT = 20_000  # characters
+LONGEST = 2_000_000  # characters of a result, stored or not
 STOPPED = "[stopped before this tool returned]"
+_STOPPED = ToolResult(STOPPED, ok=False)
 
 
 async def tools(state: TurnState, runtime: Runtime[TurnContext]) -> dict[str, Any]:
@@ -48,26 +52,35 @@ async def tools(state: TurnState, runtime: Runtime[TurnContext]) -> dict[str, An
         for task in (stopping, *tasks):
             task.cancel()
         ended = await asyncio.gather(*tasks, return_exceptions=True)
-    texts = [STOPPED if isinstance(result, BaseException) else result.text for result in ended]
-    shown = {call["id"]: documents_in(context, text) for call, text in zip(calls, texts, strict=True)}
+    results = [_STOPPED if isinstance(result, BaseException) else result for result in ended]
+    shown = {call["id"]: result.documents for call, result in zip(calls, results, strict=True)}
     return {
-        "documents": {call: ids for call, ids in shown.items() if ids},
+        "documents": {call: list(ids) for call, ids in shown.items() if ids},
         "messages": [
-            {"role": "tool", "tool_call_id": call["id"], "content": text}
-            for call, text in zip(calls, texts, strict=True)
+            {"role": "tool", "tool_call_id": call["id"], "content": result.text}
+            for call, result in zip(calls, results, strict=True)
         ],
     }
 
 
 async def _shown(context: TurnContext, call: Wire) -> ToolResult:
+    """Run one call and tell the asker; return what the message is to hold."""
     name = str(call["function"]["name"])[:100]
     arguments = _parse(call["function"].get("arguments"))
     shown = arguments if isinstance(arguments, dict) else {}
     began = monotonic()
     context.emit("tool.started", {"call_id": call["id"], "name": name, "arguments": shown})
     result = ToolResult(STOPPED, summary=context.say("tool_stopped"), ok=False)
+    ref = ""
     try:
         result = await run_call(context, name, arguments)
+        documents = documents_in(context, result)
+        text = result.text
+        if result.ok and (tool := context.tools.get(name)):
+            text, ref = await within_limits(context, tool, result, documents)
+        if ref:
+            context.record.full[call["id"]] = result.text
+        result = replace(result, text=text, documents=tuple(documents))
     finally:
         context.emit(
             "tool.finished",
@@ -77,7 +90,7 @@ async def _shown(context: TurnContext, call: Wire) -> ToolResult:
                 "summary": result.summary,
                 "ok": result.ok,
                 "elapsed_ms": round((monotonic() - began) * 1000),
-                "ref": None,
+                "ref": ref or None,
             },
         )
     return result
@@ -103,7 +116,7 @@ async def run_call(context: TurnContext, name: str, arguments: dict[str, Any] | 
     earlier: ToolResult | None = record.results.get(key)
     if earlier is not None and await _still_readable(context, earlier):
         record.repeats += 1
-        return ToolResult(f"(The same call as before; this is its result again.)\n{earlier.text}", earlier.summary)
+        return replace(earlier, text=f"(The same call as before; this is its result again.)\n{earlier.text}")
     if record.calls >= budget.calls:
         return _refused(context, "Error: this turn's budget of tool calls is used up. Answer from what you have read.")
     record.calls += 1
@@ -113,15 +126,15 @@ async def run_call(context: TurnContext, name: str, arguments: dict[str, Any] | 
     return result
 
 
-def documents_in(context: TurnContext, text: str) -> list[str]:
+def documents_in(context: TurnContext, result: ToolResult) -> list[str]:
     """Return the ids of the documents that a result shows."""
-    shown = context.record.sources.pick(numbers(text))
-    return sorted({str(source.document_id) for source in shown if source.document_id})
+    shown = context.record.sources.pick(numbers(result.text))
+    return sorted({*result.documents, *(str(source.document_id) for source in shown if source.document_id)})
 
 
 async def _still_readable(context: TurnContext, earlier: ToolResult) -> bool:
     """Look whether a result may be shown again: what was withdrawn during the turn may not."""
-    wanted = {UUID(one) for one in documents_in(context, earlier.text)}
+    wanted = {UUID(one) for one in documents_in(context, earlier)}
     try:
         return not wanted or await context.readable(wanted) >= wanted
     except KnowSphereError:
@@ -133,7 +146,7 @@ async def _retried(context: TurnContext, tool: Tool, attempt: Callable[[], Await
         try:
             async with asyncio.timeout(context.budget.tool_s):
                 result = await attempt()
-            return ToolResult(storable(result.text)[: LIMIT + 500], result.summary, result.ok)
+            return replace(result, text=storable(result.text)[:LONGEST], whole=storable(result.whole)[:LONGEST])
         except TimeoutError:
             text = f"Error: {tool.name} did not finish within {context.budget.tool_s:g} s."
             return ToolResult(text, context.say("tool_failed"), ok=False)

@@ -14,11 +14,18 @@ from apps.models.chat import Wire
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What a call gave: ``text`` for the model, ``summary`` for the asker."""
+    """What a call gave: ``text`` for the model, ``summary`` for the asker.
+
+    ``whole`` is what is put away in place of ``text`` where a result is too large for the prompt, and
+    ``store`` asks for that whatever its size. ``documents`` are documents shown beside the numbered ones.
+    """
 
     text: str
     summary: str = ""
     ok: bool = True
+    whole: str = ""
+    store: bool = False
+    documents: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +38,8 @@ class Tool:
     run: Callable[[TurnContext, Any], Awaitable[ToolResult]]
     needs_knowledge: bool = False
     retrieval: bool = False  # its results may be cited
+    at_run_time: bool = False  # comes with any other tool; no agent's configuration names it
+    paged: bool = False  # keeps its own results small; they are never put away
 
 
 TOOLS = Registry[Tool](
@@ -38,6 +47,7 @@ TOOLS = Registry[Tool](
     {
         "doc_retrieval": "apps.agents.tools.doc_retrieval.TOOL",
         "get_document_info": "apps.agents.tools.get_document_info.TOOL",
+        "get_stored_data": "apps.agents.tools.get_stored_data.TOOL",
         "grep_chunks": "apps.agents.tools.grep_chunks.TOOL",
         "list_chunks": "apps.agents.tools.list_chunks.TOOL",
     },
@@ -46,8 +56,18 @@ TOOLS = Registry[Tool](
 
 def usable(names: Iterable[str], switches: Switches) -> dict[str, Tool]:
     """Return the agent's tools that can work in this turn, by name; unknown names are skipped."""
-    tools = (TOOLS.get(name) for name in sorted(set(names)) if name in TOOLS)
-    return {tool.name: tool for tool in tools if switches.knowledge or not tool.needs_knowledge}
+    chosen = {name for name in names if name in TOOLS}
+    tools = [TOOLS.get(name) for name in TOOLS]
+    return {
+        tool.name: tool
+        for tool in tools
+        if (tool.name in chosen or (chosen and tool.at_run_time)) and (switches.knowledge or not tool.needs_knowledge)
+    }
+
+
+def choosable() -> list[Tool]:
+    """Return the tools that an agent's configuration may name."""
+    return [tool for name in TOOLS if not (tool := TOOLS.get(name)).at_run_time]
 
 
 @cache
