@@ -54,7 +54,7 @@ class PasswordRequired(DocumentFailure):
     """The file is encrypted."""
 
     code = "password_required"
-    user_message = _("The file is protected by a password. Save a copy without it and upload that.")
+    user_message = _("The file is protected by a password. Enter it, or upload a copy without it.")
 
 
 class BrokenFile(DocumentFailure):
@@ -86,10 +86,23 @@ class ParseMemory(DocumentFailure):
 
 
 class NeedsOcr(DocumentFailure):
-    """The file is made of pictures of text."""
+    """The file is made of pictures of text, and no text recognition is installed."""
 
     code = "needs_ocr"
-    user_message = _("The file holds pictures of text only. Run text recognition on it, then upload the result.")
+    user_message = _(
+        "The file holds pictures of text only, and no text recognition is installed here. Ask your operator to "
+        "install it, or upload a version with text."
+    )
+
+
+class NoTextRecognised(DocumentFailure):
+    """The pages are pictures, and nothing legible is on them."""
+
+    code = "no_text_recognised"
+    user_message = _(
+        "The pages are pictures (%(pages)s looked at), and no text was recognised on them. Scan them again, "
+        "upright and sharp, at 200 dots an inch or more."
+    )
 
 
 class NeedsSpeechModel(DocumentFailure):

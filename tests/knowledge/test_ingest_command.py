@@ -54,7 +54,7 @@ def test_what_fails_has_its_code_and_the_rest_goes_on(acme, embedder, folder):
         "a.md": ("indexed", ""),
         "broken.pdf": ("error_parsing", "broken_file"),
         "手册.docx": ("indexed", ""),
-        "picture.png": ("error_parsing", "needs_ocr"),
+        "picture.png": ("error_parsing", "broken_file"),
         "program.exe": ("refused", "unsupported_file_type"),
         "gone.md": ("refused", "unreadable_path"),
     }

@@ -161,8 +161,8 @@ def test_what_grows_does_so_in_time():
 
 
 def test_pictures_and_recordings_say_what_they_need():
-    assert refused(b"\x89PNG\r\n\x1a\n" + bytes(64), "a.png") == "needs_ocr"
-    assert refused(b"\xff\xd8\xff\xe0" + bytes(64), "a") == "needs_ocr"
+    assert refused(b"\x89PNG\r\n\x1a\n" + bytes(64), "a.png") == "broken_file"
+    assert refused(b"\xff\xd8\xff\xe0" + bytes(64), "a") == "broken_file"
     assert refused(b"\xff\xd8\xff\xe0" + bytes(64), "a.pdf") == "type_mismatch"
     assert refused(b"RIFF\x00\x00\x00\x00WAVEfmt " + bytes(64), "a.wav") == "needs_speech_model"
     assert refused(b"ID3\x04" + bytes(64), "a.mp3") == "needs_speech_model"

@@ -168,15 +168,11 @@ def test_pdf_columns_are_read_one_after_the_other():
     assert "left column line 19 goes on and on and right column line 0 goes" in text
 
 
-def test_pdf_of_pictures_needs_text_recognition():
-    assert refused(pdf([None, None, None]), "scan.pdf") == "needs_ocr"
+def test_pdf_pages_of_pictures_are_named_so_that_they_can_be_recognised():
+    assert read(pdf([None, None]), "scan.pdf").unread == [1, 2]
     assert refused(pdf([[]]), "blank.pdf") == "empty_file"
-    mixed = read(pdf([None, [(50, 700, 12, "A page of text.")]]), "mixed.pdf")
-    assert (mixed.markdown, mixed.pages, mixed.metadata["pages_without_text"]) == (
-        "A page of text.",
-        [(1, 0), (2, 0)],
-        1,
-    )
+    mixed = read(pdf([None, [(50, 700, 12, "A page of text.")], []]), "mixed.pdf")
+    assert (mixed.markdown, mixed.pages, mixed.unread) == ("A page of text.", [(1, 0), (2, 0), (3, 15)], [1])
 
 
 # Word

@@ -9,10 +9,9 @@ import unicodedata
 from django.conf import settings
 
 from apps.knowledge.errors import DocumentFailure
+from apps.knowledge.extraction import extract
 from apps.knowledge.parsers import PARSERS
-from apps.knowledge.parsers.parsed import ParseFailure
 from apps.knowledge.parsers.sniffing import sniff_file
-from apps.knowledge.sandbox import reader
 
 # What does not meet its check, and why. A file that does may not stand here.
 EXCEPTIONS = {
@@ -25,19 +24,9 @@ def plain(text):
     return re.sub(r"[\\*_`|#]|<[^>]+>|\s+", "", text)
 
 
-def read(data, name):
+def read(data, name, password=""):
     file = io.BytesIO(data)
-    return reader.read(file, sniff_file(file, name))
-
-
-def unlocked(data, name, password):
-    file = io.BytesIO(data)
-    try:
-        parse = PARSERS.get(sniff_file(file, name))
-        file.seek(0)
-        return parse(file, password=password).markdown
-    except ParseFailure:
-        return ""
+    return extract(file, sniff_file(file, name), password=password)
 
 
 def meets(row, path):
@@ -48,12 +37,11 @@ def meets(row, path):
     except DocumentFailure as failure:
         found, code = "", failure.code
     match row["check"]:
-        case "text":
+        case "text" | "ocr":
             return bool(found) and expected in found
         case "text_with_password":
-            return code == "password_required" and expected in plain(unlocked(data, path.name, row["password"]))
-        case "ocr":
-            return code == "needs_ocr"
+            opened = read(data, path.name, row["password"])
+            return code == "password_required" and expected in plain(opened.markdown)
         case "asr":
             return code == "needs_speech_model"
         case "clear_error":

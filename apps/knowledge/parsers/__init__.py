@@ -54,8 +54,8 @@ PARSERS = Registry[Parse](
         kind.PAGES: "apps.knowledge.parsers.layouts.parse_apple_pages",
         kind.HWP: "apps.knowledge.parsers.hwp.parse_hwp",
         kind.ONE: "apps.knowledge.parsers.onenote.parse_onenote",
-        **dict.fromkeys(kind.PICTURES, "apps.knowledge.parsers.media.parse_picture"),
-        **dict.fromkeys(kind.RECORDINGS, "apps.knowledge.parsers.media.parse_recording"),
+        **dict.fromkeys(kind.PICTURES, "apps.knowledge.parsers.pictures.parse_picture"),
+        **dict.fromkeys(kind.RECORDINGS, "apps.knowledge.parsers.recordings.parse_recording"),
         kind.ENCRYPTED_OFFICE: "apps.knowledge.parsers.encrypted.parse_encrypted_office",
     },
 )

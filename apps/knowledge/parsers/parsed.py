@@ -1,21 +1,25 @@
-"""What a parser gives: Markdown, where its pages begin, and facts about the file.
+"""What a parser gives: Markdown, where its pages begin, pictures, and facts about the file.
 
 Nothing here or in a parser imports Django: parsers run in the sandbox.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """A document that has been read. ``pages`` holds (number from 1, character offset in ``markdown``)."""
+    """A document that has been read. ``pages`` holds (number from 1, character offset in ``markdown``).
+
+    ``unread`` are the numbers of pages whose text is a picture: ``recognition.recognise`` reads one of them.
+    """
 
     markdown: str
     pages: list[tuple[int, int]] = field(default_factory=list)
     metadata: dict[str, Any] = field(default_factory=dict)  # encoding, title, …; JSON only
+    unread: list[int] = field(default_factory=list)
 
 
 class ParseFailure(Exception):
@@ -30,6 +34,19 @@ class ParseFailure(Exception):
 Parse = Callable[..., Parsed]  # (file) or, where the format knows passwords, (file, *, password="")
 
 BLANK_LINES = re.compile(r"\n[ \t]*\n(?:[ \t]*\n)+")
+
+
+def join_pages(pages: Iterable[tuple[int, str]]) -> tuple[str, list[tuple[int, int]]]:
+    """Return the Markdown of numbered pages, and where each begins in it."""
+    parts: list[str] = []
+    marks: list[tuple[int, int]] = []
+    length = 0
+    for number, text in pages:
+        separator = "\n\n" if length and text else ""
+        marks.append((number, length + len(separator)))
+        parts += (separator, text)
+        length += len(separator) + len(text)
+    return "".join(parts), marks
 
 
 def tidy(text: str) -> str:

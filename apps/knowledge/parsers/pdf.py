@@ -1,4 +1,4 @@
-"""PDF with a text layer: text page by page in reading order, headings by size, page numbers kept."""
+"""PDF: text page by page in reading order, headings by size, page numbers kept; pages of pictures are named."""
 
 import re
 from collections import Counter
@@ -11,7 +11,8 @@ import pypdfium2 as pdfium
 import pypdfium2.raw as raw
 
 from apps.common.text import legible
-from apps.knowledge.parsers.parsed import Parsed, ParseFailure, tidy
+from apps.knowledge.parsers.paragraphs import BULLET, HYPHENS, SENTENCE_END, joined
+from apps.knowledge.parsers.parsed import Parsed, ParseFailure, join_pages, tidy
 
 EDGE_LINES = 2  # at the top and bottom of a page, where running heads stand
 MARGIN = 0.15  # of the page's height
@@ -21,14 +22,12 @@ SPACE_RATIO = 1.3  # times the usual distance of lines
 LONGEST_HEADING, SHORT_HEADING = 120, 70
 SHORT_LINE, FULL_SHARE = 20, 0.75  # characters; share of the usual line above which a line is full
 LONGEST_RUNNING_HEAD = 60  # characters, where it may differ by numbers
-TEXT_OF_A_PAGE = 8  # characters other than white space; fewer on all pages, with pictures, are a scanner's stamp
-SENTENCE_END = ("。", ".", "！", "!", "？", "?", "：", ":", "；", ";", "”", "…")
-BULLET = re.compile(r"\s*(?:[-•●▪◦‣·*–]\s|\(?\d{1,3}[.)、]\s?|[（(]?[一二三四五六七八九十]{1,3}[)）、])")
+TEXT_OF_A_PAGE = 8  # characters other than white space; fewer on a page of pictures are a scanner's stamp
+TEXT_BESIDE_A_SCAN = 250  # fewer, on a page that a picture covers, are its heading or stamp
+COVERED = 0.6  # share of the page
 NUMBERED = re.compile(r"(\d{1,2}(?:\.\d{1,2}){0,3})\.?\s+(?=[A-Z\u4e00-\u9fff])(?!.*[.;,:。；，：]$)")
 NOT_HEADING = re.compile(r"^#{1,6}(?=\s|$)")  # a sign of the text, that Markdown would take for its own
 NUMBERS = re.compile(r"\d+|\b[ivxlc]+\b", re.I)
-CJK = re.compile(r"[\u3000-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef]")
-HYPHENS = "\ufffe\x02\u00ad"  # what pdfium writes for a hyphen at a line's end
 
 
 @dataclass(slots=True)
@@ -44,53 +43,59 @@ def parse_pdf(file: BinaryIO, *, password: str = "") -> Parsed:
     """Read a PDF.
 
     Raises:
-        ParseFailure: password_required, needs_ocr (pictures only), empty_file, broken_file.
+        ParseFailure: password_required, empty_file, broken_file.
     """
     try:
         document = pdfium.PdfDocument(file.read(), password=password or None)
     except pdfium.PdfiumError as error:
         locked = getattr(error, "err_code", None) == raw.FPDF_ERR_PASSWORD or "password" in str(error).lower()
         raise ParseFailure("password_required" if locked else "broken_file") from error
-    pages, pictures = _pages(document)
-    silent = sum(not _weight(page) for page in pages)
-    if silent == len(pages) or (pictures and max(map(_weight, pages)) < TEXT_OF_A_PAGE):
-        raise ParseFailure("needs_ocr" if pictures else "empty_file")
+    pages, unread = _pages(document)
+    if not unread and not any(map(_weight, pages)):
+        raise ParseFailure("empty_file")
     metadata: dict[str, Any] = {"page_count": len(pages)}
     title = legible(document.get_metadata_value("Title")).strip()
     if title:
         metadata["title"] = title[:300]
-    if silent:
-        metadata["pages_without_text"] = silent
     _drop_running_heads(pages)
     sizes = _sizes(pages)
-    markdown, marks = "", []
-    for number, page in enumerate(pages, start=1):
-        text = tidy(legible(_page_markdown(page, sizes)))
-        separator = "\n\n" if markdown and text else ""
-        marks.append((number, len(markdown) + len(separator)))
-        markdown += separator + text
-    return Parsed(markdown, marks, metadata)
+    texts = [tidy(legible(_page_markdown(page, sizes))) for page in pages]
+    markdown, marks = join_pages(enumerate(texts, start=1))
+    return Parsed(markdown, marks, metadata, unread)
 
 
-def _pages(document: Any) -> tuple[list[list[_Line]], bool]:
-    """Return each page's lines, and whether any page holds a picture. A page that cannot be read is empty."""
+def _pages(document: Any) -> tuple[list[list[_Line]], list[int]]:
+    """Return each page's lines, and the numbers of those whose text is drawn. One that cannot be read is empty."""
     pages: list[list[_Line]] = []
-    pictures = False
+    unread: list[int] = []
     for index in range(len(document)):
+        lines: list[_Line] = []
         try:
             page = document[index]
+            textpage = page.get_textpage()
+            lines = _lines(textpage, page.get_height())
+            if _is_drawn(page, _weight(lines)):
+                unread.append(index + 1)
+            textpage.close()
+            page.close()
         except pdfium.PdfiumError:
-            pages.append([])
-            continue
-        try:
-            lines = _lines(page.get_textpage(), page.get_height())
-        except pdfium.PdfiumError:
-            lines = []
-        if not pictures and _weight(lines) < TEXT_OF_A_PAGE:
-            pictures = next(iter(page.get_objects(filter=[raw.FPDF_PAGEOBJ_IMAGE], max_depth=4)), None) is not None
+            pass
         pages.append(lines)
-        page.close()
-    return pages, pictures
+    return pages, unread
+
+
+def _is_drawn(page: Any, weight: int) -> bool:
+    """Whether a page shows more text than it holds: it holds next to none, or little beside a picture of a page."""
+    if weight >= TEXT_BESIDE_A_SCAN:
+        return False
+    if weight < TEXT_OF_A_PAGE:
+        return next(iter(page.get_objects(max_depth=1)), None) is not None
+    width, height = page.get_size()
+    for picture in page.get_objects(filter=[raw.FPDF_PAGEOBJ_IMAGE], max_depth=4):
+        left, bottom, right, top = picture.get_bounds()
+        if (min(right, width) - max(left, 0)) * (min(top, height) - max(bottom, 0)) > COVERED * width * height:
+            return True
+    return False
 
 
 def _lines(textpage: Any, page_height: float) -> list[_Line]:
@@ -228,11 +233,11 @@ def _page_markdown(page: list[_Line], sizes: _Sizes) -> str:
     for line in page:
         level = sizes.level(line)
         if level and before and sizes.level(before) == level and blocks:
-            blocks[-1] = _joined(blocks[-1], line.text)
+            blocks[-1] = joined(blocks[-1], line.text)
         elif level:
             blocks.append(f"{'#' * level} {line.text.strip(HYPHENS)}")
         elif before and before.text and line.text and not sizes.level(before) and _continues(before, line, full):
-            blocks[-1] = _joined(blocks[-1], line.text)
+            blocks[-1] = joined(blocks[-1], line.text)
         elif before and before.text and line.text and not line.apart and not sizes.level(before):
             blocks[-1] += f"\n{line.text}"
         elif line.text:
@@ -246,10 +251,3 @@ def _continues(before: _Line, line: _Line, full: float) -> bool:
     if before.text[-1] in HYPHENS:
         return True
     return len(before.text) >= full and not before.text.endswith(SENTENCE_END) and not BULLET.match(line.text)
-
-
-def _joined(text: str, more: str) -> str:
-    if text[-1] in HYPHENS:
-        return text[:-1] + more
-    glue = "" if CJK.match(text[-1]) and CJK.match(more[0]) else " "
-    return text + glue + more

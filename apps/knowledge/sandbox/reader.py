@@ -21,10 +21,12 @@ from apps.common.text import storable
 from apps.knowledge.errors import FAILURES, BrokenFile, DocumentFailure, ParseMemory, ParseTimeout, failure
 from apps.knowledge.parsers import TEXT_TYPES
 from apps.knowledge.parsers.parsed import Parsed
-from apps.knowledge.sandbox.limits import Limits
+from apps.knowledge.sandbox.limits import A_PAGE, Limits
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 LOOK_EVERY_S = 0.25
+LONGEST_PASSWORD = 255
+ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}  # none of them would survive a fork
 
 
 class _Channel:
@@ -41,7 +43,7 @@ class _Channel:
         if self.socket is None or self.owner != os.getpid() or self.process is None or self.process.poll() is not None:
             self.close()
             ours, theirs = socket.socketpair()
-            environment = {"PYTHONPATH": str(CHECKOUT), "PATH": os.defpath, "LANG": "C.UTF-8"}
+            environment = {"PYTHONPATH": str(CHECKOUT), "PATH": os.defpath, "LANG": "C.UTF-8", **ONE_THREAD}
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "apps.knowledge.sandbox.server"],
                 stdin=theirs.fileno(),
@@ -78,9 +80,15 @@ def close() -> None:
 
 
 def read(
-    file: IO[bytes], content_type: str, *, check: Callable[[], None] = lambda: None, limits: Limits | None = None
+    file: IO[bytes],
+    content_type: str,
+    *,
+    password: str = "",
+    page: int = 0,
+    check: Callable[[], None] = lambda: None,
+    limits: Limits | None = None,
 ) -> Parsed:
-    """Read a file in the sandbox.
+    """Read a file in the sandbox; or recognise the text of one ``page``, from 1, of a PDF or picture.
 
     ``check`` is called four times a second while it is read; what it raises ends the reading at once.
 
@@ -88,9 +96,11 @@ def read(
         DocumentFailure: of the kind that the parser named, or parse_timeout, parse_memory,
             broken_file for what ended it.
     """
-    limits = limits or Limits()
+    limits = limits or (A_PAGE if page else Limits())
     request = {
         "content_type": content_type,
+        "password": password[:LONGEST_PASSWORD],
+        "page": page,
         "shared": content_type in TEXT_TYPES,
         "wall_s": limits.wall_s,
         "cpu_s": limits.cpu_s,
@@ -175,12 +185,13 @@ def _understood(outcome: bytes) -> Parsed:
             raise failure(found["code"], found["details"]) if known else BrokenFile()
         markdown, pages, metadata = found["markdown"], found["pages"], found["metadata"]
         marks = [(int(number), int(start)) for number, start in pages]
+        unread = [int(number) for number in found["unread"]]
         if not isinstance(markdown, str) or not isinstance(metadata, dict):
             raise BrokenFile(reason="no text")
     except (ValueError, KeyError, TypeError) as error:
         raise BrokenFile(reason="the reader's answer makes no sense") from error
     facts = {storable(str(name)): _fact(value) for name, value in metadata.items()}
-    return Parsed(storable(markdown), marks, facts)
+    return Parsed(storable(markdown), marks, facts, unread)
 
 
 def _fact(value: Any) -> Any:

@@ -10,6 +10,7 @@ Answer: one line of JSON: {"exit": 0 or a negative signal number, "peak_bytes"}.
 too, never a pickle: the reading child is not trusted.
 """
 
+import inspect
 import json
 import os
 import select
@@ -17,13 +18,14 @@ import signal
 import socket
 import sys
 import time
+from functools import partial
 from typing import Any, BinaryIO
 
 from apps.knowledge.parsers import PARSERS
-from apps.knowledge.parsers.parsed import ParseFailure
+from apps.knowledge.parsers.parsed import Parsed, ParseFailure
 from apps.knowledge.sandbox import isolation
 
-REQUEST_BYTES = 4096
+REQUEST_BYTES = 8192
 FILES_A_READER = 500  # then it is replaced, whatever it has piled up
 
 
@@ -85,7 +87,7 @@ def main() -> None:
             return
         request = json.loads(message)
         try:
-            PARSERS.get(request["content_type"])
+            _prepare(request)
             if request["shared"]:
                 status, peak = reader.read(request, descriptors, control)
             else:
@@ -144,10 +146,10 @@ def _serve_texts(channel: socket.socket) -> None:
 
 
 def _read_one(request: dict[str, Any], descriptors: list[int]) -> None:
-    """Read the file and write the outcome: {"markdown", "pages", "metadata"} or {"code", "details"}."""
+    """Read the file and write the outcome: {"markdown", "pages", "metadata", "unread"} or {"code", "details"}."""
     with os.fdopen(os.dup(descriptors[0]), "rb") as file, os.fdopen(os.dup(descriptors[1]), "wb") as out:
         try:
-            out.write(_outcome(request["content_type"], file))
+            out.write(_outcome(request, file))
             out.flush()
         except MemoryError:
             _replace(out, {"code": "parse_memory", "details": {}})
@@ -155,10 +157,37 @@ def _read_one(request: dict[str, Any], descriptors: list[int]) -> None:
             _replace(out, {"code": "suspicious_file", "details": {}})  # more text than the output may hold
 
 
-def _outcome(content_type: str, file: BinaryIO) -> bytes:
+def _prepare(request: dict[str, Any]) -> None:
+    """Import what reads the file, before the fork."""
+    if request["page"]:
+        from apps.knowledge.parsers import recognition
+
+        recognition.prepare()
+    else:
+        PARSERS.get(request["content_type"])
+
+
+def _read(request: dict[str, Any], file: BinaryIO) -> Parsed:
+    content_type, password = request["content_type"], request["password"]
+    if request["page"]:
+        from apps.knowledge.parsers.recognition import recognise
+
+        return recognise(file, content_type, page=request["page"], password=password)
+    parse = PARSERS.get(content_type)
+    if password and "password" in inspect.signature(parse).parameters:
+        parse = partial(parse, password=password)
+    return parse(file)
+
+
+def _outcome(request: dict[str, Any], file: BinaryIO) -> bytes:
     try:
-        parsed = PARSERS.get(content_type)(file)
-        found: dict[str, Any] = {"markdown": parsed.markdown, "pages": parsed.pages, "metadata": parsed.metadata}
+        parsed = _read(request, file)
+        found: dict[str, Any] = {
+            "markdown": parsed.markdown,
+            "pages": parsed.pages,
+            "metadata": parsed.metadata,
+            "unread": parsed.unread,
+        }
         return json.dumps(found, ensure_ascii=False).encode("utf-8", "replace")
     except ParseFailure as failure:
         return json.dumps({"code": failure.code, "details": failure.details}).encode()

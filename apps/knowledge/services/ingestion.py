@@ -14,9 +14,9 @@ from django.core.files.base import ContentFile, File
 from django.core.files.storage import default_storage
 from django.db import transaction
 
-from apps.knowledge.errors import BusyDocument, EmptyFile, OriginalMissing
+from apps.knowledge.errors import BusyDocument, OriginalMissing
+from apps.knowledge.extraction import extract
 from apps.knowledge.models import Document
-from apps.knowledge.sandbox import reader
 from apps.knowledge.services.documents import discard, enqueue, storing
 from apps.knowledge.services.sweeping import recover_expired
 from apps.knowledge.services.work import LEASE, LeaseLost, Work, carry_out
@@ -67,14 +67,17 @@ def parse_document(
     document: Document,
     among: Collection[Document.Status] = Document.PARSE_FROM,
     lease: timedelta = LEASE,
+    password: str = "",
 ) -> None:
     """Read the original and store its Markdown; ends ``parsed`` or ``error_parsing``.
+
+    ``password`` opens a locked file; it is not kept.
 
     Raises:
         BusyDocument: somebody else has it, or its state does not allow it.
     """
     _claim(document, Status.PARSING, among, lease, "reading")
-    carry_out(document, _parse)
+    carry_out(document, lambda work: _parse(work, password))
 
 
 def index_document(
@@ -106,15 +109,17 @@ def _claim(
         raise BusyDocument(state=document.get_status_display())
 
 
-def _parse(work: Work) -> None:
+def _parse(work: Work, password: str) -> None:
     document = work.document
+
+    def progress(stage: str, share: float) -> None:
+        work.report(stage, share, slow=True)
+
     try:
         with storing(), document.file.open("rb") as original:
-            parsed = reader.read(original, document.content_type, check=work.check)
+            parsed = extract(original, document.content_type, password=password, check=work.check, progress=progress)
     except FileNotFoundError as error:
         raise OriginalMissing from error
-    if not parsed.markdown.strip():
-        raise EmptyFile
     abandoned = str(document.parsed.get("key", ""))
     key = f"documents/{document.workspace_id}/{document.pk}/{uuid.uuid4().hex}.md"
     try:

@@ -9,7 +9,11 @@ from apps.knowledge.models import Document
 register = template.Library()
 
 # The stages of ``services.work`` that are worth a word of their own.
-STAGES = {"cutting": _("Cutting into passages"), "storing": _("Storing")}
+STAGES = {
+    "recognising": _("Recognising text in pictures"),
+    "cutting": _("Cutting into passages"),
+    "storing": _("Storing"),
+}
 
 
 @register.filter

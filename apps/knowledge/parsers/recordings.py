@@ -1,13 +1,8 @@
-"""Pictures and recordings: what it takes to read them is not here, and that is said."""
+"""Recordings: only a speech model reads them, and that is called by the worker, not here."""
 
 from typing import BinaryIO
 
 from apps.knowledge.parsers.parsed import Parsed, ParseFailure
-
-
-def parse_picture(file: BinaryIO) -> Parsed:
-    """Raise ParseFailure(needs_ocr)."""
-    raise ParseFailure("needs_ocr")
 
 
 def parse_recording(file: BinaryIO) -> Parsed:
