@@ -30,7 +30,7 @@ check: .venv/.installed-dev  ## everything CI runs
 	$(BIN)/lint-imports
 	$(BIN)/djlint templates --lint --quiet
 	$(BIN)/python manage.py makemigrations --check --dry-run
-	$(BIN)/python -m pytest -n auto --dist loadgroup --cov --cov-report=term:skip-covered
+	$(BIN)/python -m pytest -n auto --dist loadgroup --reruns 1 -rR --durations 15 --cov --cov-report=term:skip-covered
 
 bench: .venv/.installed-dev  ## measured ratios against floors and peers of the same run
 	$(BIN)/python -m benchmarks

@@ -5,6 +5,9 @@ from pathlib import Path
 
 os.environ.setdefault("KNOWSPHERE_HOME", str(Path(__file__).resolve().parent.parent / "var" / "test"))
 
+# A lock that a failed test left behind fails the next one that wants it, instead of holding it up for ever.
+os.environ.setdefault("PGOPTIONS", "-c lock_timeout=60s")
+
 from knowsphere.settings import *  # noqa: F403
 
 # Tests that want a model say so (scripted_model); one that the environment names is never called by accident.
