@@ -1,6 +1,6 @@
 """Reads of knowledge: who may see which base, and through it which document and chunk."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Self
 from uuid import UUID
 
@@ -12,7 +12,7 @@ from apps.common.text import storable
 from apps.workspaces.models import Membership, Role, User
 
 if TYPE_CHECKING:
-    from apps.knowledge.models import Chunk, Document, KnowledgeBase
+    from apps.knowledge.models import Chunk, Document, DocumentImage, Folder, Job, KnowledgeBase
 
 READ_GRANTS = ("read_knowledgebase", "manage_knowledgebase")
 MANAGE_GRANTS = ("manage_knowledgebase",)
@@ -86,6 +86,16 @@ class DocumentQuerySet(models.QuerySet["Document"]):
         bases = KnowledgeBase.objects.editable_by(user)
         return self.filter(knowledge_base__in=bases, deleted_at__isnull=not deleted)
 
+    def in_folders(self, folders: Iterable[UUID]) -> Self:
+        """Keep documents in these folders and in all below them."""
+        from apps.knowledge.models import Folder
+
+        return self.filter(folder__in=Folder.objects.within(folders).order_by())
+
+    def tagged(self, tags: Iterable[str]) -> Self:
+        """Keep documents that have all of these tags."""
+        return self.filter(tags__contains=[storable(tag) for tag in tags])
+
     def named(self, part: str) -> Self:
         """Keep documents whose name contains ``part``, in any case."""
         return self.filter(name__icontains=storable(part)) if part else self
@@ -115,6 +125,62 @@ class ChunkQuerySet(models.QuerySet["Chunk"]):
 
     def visible_to(self, user: User | AnonymousUser) -> Self:
         """Keep chunks of the documents that ``user`` may read."""
+        from apps.knowledge.models import Document
+
+        return self.filter(document__in=Document.objects.visible_to(user))
+
+    def editable_by(self, user: User | AnonymousUser) -> Self:
+        """Keep chunks of the documents that ``user`` may manage."""
+        from apps.knowledge.models import Document
+
+        return self.filter(document__in=Document.objects.editable_by(user))
+
+
+class FolderQuerySet(models.QuerySet["Folder"]):
+    """Reads of folders."""
+
+    def visible_to(self, user: User | AnonymousUser) -> Self:
+        """Keep folders of the bases that ``user`` may read."""
+        from apps.knowledge.models import KnowledgeBase
+
+        return self.filter(knowledge_base__in=KnowledgeBase.objects.visible_to(user))
+
+    def editable_by(self, user: User | AnonymousUser) -> Self:
+        """Keep folders of the bases that ``user`` may manage."""
+        from apps.knowledge.models import KnowledgeBase
+
+        return self.filter(knowledge_base__in=KnowledgeBase.objects.editable_by(user))
+
+    def within(self, folders: Iterable[UUID]) -> Self:
+        """Keep these folders and all below them."""
+        return self.filter(lineage__overlap=list(folders))
+
+
+class JobQuerySet(models.QuerySet["Job"]):
+    """Reads of jobs."""
+
+    def visible_to(self, user: User | AnonymousUser) -> Self:
+        """Keep jobs of the bases that ``user`` may read."""
+        from apps.knowledge.models import KnowledgeBase
+
+        return self.filter(knowledge_base__in=KnowledgeBase.objects.visible_to(user))
+
+    def editable_by(self, user: User | AnonymousUser) -> Self:
+        """Keep jobs of the bases that ``user`` may manage."""
+        from apps.knowledge.models import KnowledgeBase
+
+        return self.filter(knowledge_base__in=KnowledgeBase.objects.editable_by(user))
+
+    def active(self) -> Self:
+        """Keep jobs that have not ended."""
+        return self.filter(status__in=("queued", "running"))
+
+
+class DocumentImageQuerySet(models.QuerySet["DocumentImage"]):
+    """Reads of images out of documents."""
+
+    def visible_to(self, user: User | AnonymousUser) -> Self:
+        """Keep images of the documents that ``user`` may read."""
         from apps.knowledge.models import Document
 
         return self.filter(document__in=Document.objects.visible_to(user))

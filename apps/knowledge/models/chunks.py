@@ -21,7 +21,10 @@ class Chunk(models.Model):
 
     ``level`` 0 is a parent passage (what is read and cited), 1 a child (what is embedded and hit).
     ``start`` and ``end`` are character offsets in the Markdown of the document's generation, so
-    ``markdown[start:end] == text``.
+    ``markdown[start:end] == text`` unless it was ``edited``. ``root_id`` is the topmost ancestor,
+    None for a chunk without a parent. A ``disabled`` chunk has no vectors and no postings, and no
+    reader but the page on which it can be enabled again gets it. ``content_hash`` is that of the
+    text as it was cut: what people changed is kept by it when the document is indexed again.
     """
 
     PARENT, CHILD = 0, 1
@@ -33,7 +36,11 @@ class Chunk(models.Model):
     level = models.PositiveSmallIntegerField()
     ordinal = models.PositiveIntegerField()  # within document and level, from 0
     parent = models.ForeignKey("self", on_delete=models.CASCADE, null=True, blank=True, related_name="children")
+    root_id = models.UUIDField(null=True, blank=True)
     text = models.TextField()
+    content_hash = models.UUIDField(default=uuid.uuid4)  # MD5
+    disabled = models.BooleanField(default=False)
+    edited = models.BooleanField(default=False)
     heading = models.TextField(blank=True)  # path of headings, " > " between them
     page = models.PositiveIntegerField(null=True, blank=True)  # where it begins, from 1
     page_end = models.PositiveIntegerField(null=True, blank=True)
@@ -54,6 +61,11 @@ class Chunk(models.Model):
 
     def __str__(self) -> str:
         return f"chunk {self.pk}"
+
+    @property
+    def place(self) -> str:
+        """The chunk's place as an id that can be read: document, page, level, ordinal within the level."""
+        return f"{self.document_id}::{self.page or 0}::{self.level}::{self.ordinal}"
 
 
 class ChunkVector(models.Model):

@@ -6,10 +6,15 @@ from datetime import timedelta
 from typing import ClassVar
 
 from django.conf import settings
+from django.contrib.postgres.fields import ArrayField
+from django.contrib.postgres.indexes import GinIndex, OpClass
 from django.db import models
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
+from apps.common.fields import EncryptedField
+from apps.knowledge.models.folders import Folder
+from apps.knowledge.models.jobs import Job
 from apps.knowledge.models.knowledge_bases import KnowledgeBase
 from apps.knowledge.querysets import DocumentQuerySet
 from apps.workspaces.models import Workspace
@@ -21,14 +26,24 @@ def storage_key(document: "Document", filename: str) -> str:
 
 
 class Document(models.Model):
-    """One uploaded file and how far its ingestion has come.
+    """One file, web page, text or list of questions and answers, and how far its ingestion has come.
 
     ``generation`` counts contents: chunks carry the generation that made them, and search only ever
     finds the rows of the newest one that was committed, whatever the status says meanwhile.
     ``attempt`` counts claims; an error belongs to the attempt that had it. ``interruptions`` counts
     workers in a row that vanished in the middle. ``markdown_key`` and ``metadata`` belong to the
     generation that answers; what parsing left for the next one is in ``parsed`` until it goes live.
+    ``metadata`` is what the parser found, ``attributes`` what people say of the document, by the
+    base's MetadataField rows.
     """
+
+    class Kind(models.TextChoices):
+        """Where the content comes from."""
+
+        FILE = "file", _("File")
+        WEB = "web", _("Web page")
+        TEXT = "text", _("Written here")
+        QA = "qa", _("Questions and answers")
 
     class Status(models.TextChoices):
         """How far the document is."""
@@ -51,6 +66,15 @@ class Document(models.Model):
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="+")
     knowledge_base = models.ForeignKey(KnowledgeBase, on_delete=models.CASCADE, related_name="documents")
+    kind = models.CharField(max_length=4, choices=Kind.choices, default=Kind.FILE)
+    folder = models.ForeignKey(Folder, on_delete=models.SET_NULL, null=True, blank=True, related_name="documents")
+    tags = ArrayField(models.CharField(max_length=50), default=list, blank=True)
+    attributes = models.JSONField(default=dict, blank=True)
+    source_url = models.CharField(max_length=2000, blank=True)  # of a web page
+    refresh_hours = models.PositiveIntegerField(null=True, blank=True)  # None: by hand only
+    refresh_at = models.DateTimeField(null=True, blank=True)  # when the page is fetched next
+    fetched_at = models.DateTimeField(null=True, blank=True)
+    password = EncryptedField(null=True, blank=True)  # that opens the original
     name = models.CharField(max_length=255)
     content_type = models.CharField(max_length=100, blank=True)
     size_bytes = models.PositiveBigIntegerField()
@@ -64,6 +88,8 @@ class Document(models.Model):
     attempt = models.PositiveIntegerField(default=0)
     interruptions = models.PositiveSmallIntegerField(default=0)
     lease_until = models.DateTimeField(null=True, blank=True)
+    started_at = models.DateTimeField(null=True, blank=True)  # the newest claim
+    job = models.ForeignKey(Job, on_delete=models.SET_NULL, null=True, blank=True, related_name="documents")
     stage = models.CharField(max_length=30, blank=True)
     progress = models.FloatField(default=0.0)  # share of the stage that is done, 0 to 1
     cancel_requested = models.BooleanField(default=False)
@@ -92,10 +118,26 @@ class Document(models.Model):
                 condition=models.Q(deleted_at__isnull=True),
                 name="one_document_a_content",
             ),
+            models.UniqueConstraint(
+                fields=["knowledge_base", "source_url"],
+                condition=models.Q(deleted_at__isnull=True) & ~models.Q(source_url=""),
+                name="one_document_an_address",
+            ),
         ]
         indexes: ClassVar = [
             models.Index(fields=["knowledge_base", "-created_at"], name="document_newest"),
             models.Index(fields=["lease_until"], condition=models.Q(lease_until__isnull=False), name="document_leased"),
+            models.Index(  # what waits for a worker, by workspace, oldest first
+                fields=["workspace", "changed_at"],
+                condition=models.Q(status__in=["uploaded", "parsed"], deleted_at__isnull=True),
+                name="document_waiting",
+            ),
+            models.Index(fields=["workspace", "-started_at"], name="document_started"),
+            models.Index(
+                fields=["refresh_at"], condition=models.Q(refresh_at__isnull=False), name="document_to_refresh"
+            ),
+            GinIndex(fields=["tags"], name="document_tags"),
+            GinIndex(OpClass("attributes", name="jsonb_path_ops"), name="document_attributes"),
         ]
 
     def __str__(self) -> str:
@@ -117,6 +159,7 @@ class Document(models.Model):
             "error_code": "",
             "error_details": {},
             "cancel_requested": False,
+            "started_at": now,
             "stage": stage,
             "progress": 0.0,
             "changed_at": now,

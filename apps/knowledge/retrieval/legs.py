@@ -184,8 +184,8 @@ def _verbatim(query: str) -> tuple[str, dict[str, Any]]:
     table = f"""verbatim AS (
     SELECT c.id AS chunk_id, {score} AS score
     FROM knowledge_chunk c
-    WHERE c.level = 0 AND c.knowledge_base_id = ANY(%(bases)s) AND c.document_id IN (SELECT id FROM door)
-      AND {matches}
+    WHERE c.level = 0 AND NOT c.disabled AND c.knowledge_base_id = ANY(%(bases)s)
+      AND c.document_id IN (SELECT id FROM door) AND {matches}
     ORDER BY score DESC, c.id LIMIT %(candidates)s
 ),"""  # noqa: S608
     return table, parameters

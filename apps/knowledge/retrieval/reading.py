@@ -70,9 +70,11 @@ async def list_chunks(
     """
     door = readable_documents(user)
     if document_id is not None:
-        wanted = "c.level = 0 AND c.document_id = %(document)s ORDER BY c.ordinal OFFSET %(first)s LIMIT %(count)s"
+        wanted = """c.level = 0 AND NOT c.disabled AND c.document_id = %(document)s
+            ORDER BY c.ordinal OFFSET %(first)s LIMIT %(count)s"""
     else:
-        wanted = """c.id IN (SELECT coalesce(parent_id, id) FROM knowledge_chunk WHERE id = ANY(%(chunks)s))
+        wanted = """NOT c.disabled
+            AND c.id IN (SELECT coalesce(parent_id, id) FROM knowledge_chunk WHERE id = ANY(%(chunks)s))
             ORDER BY (SELECT min(array_position(%(chunks)s, k.id)) FROM knowledge_chunk k
                       WHERE k.id = ANY(%(chunks)s) AND (k.id = c.id OR k.parent_id = c.id)) LIMIT %(count)s"""
     parameters = {
@@ -121,7 +123,7 @@ async def grep_chunks(user: Reader, pattern: str, *, knowledge_bases: Sequence[U
     sql = f"""
 SELECT {_COLUMNS}, regexp_instr(c.text, %(pattern)s) - 1 AS focus
 FROM knowledge_chunk c JOIN ({door.sql}) d ON d.id = c.document_id
-WHERE c.level = 0 AND c.knowledge_base_id = ANY(%(bases)s) AND c.text ~ (SELECT %(pattern)s)
+WHERE c.level = 0 AND NOT c.disabled AND c.knowledge_base_id = ANY(%(bases)s) AND c.text ~ (SELECT %(pattern)s)
 ORDER BY d.name, c.document_id, c.ordinal LIMIT %(limit)s"""  # noqa: S608
     try:
         rows = await _rows(sql, parameters, GREP_TIMEOUT_MS)
