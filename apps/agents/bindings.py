@@ -126,7 +126,7 @@ def bind(request: TurnRequest) -> Bound:
         tools=tuple(name for name in agent.tools if isinstance(name, str)),
         bases=tuple(base for base in bases.values() if not asked or base.id in asked),
         background=tuple(recall(user=user, workspace_id=workspace.pk, question=request.question)),
-        model=gateway.resolve("chat", workspace_id=workspace.pk, explicit=agent.model_id),
+        model=gateway.resolve("chat", workspace_id=workspace.pk, explicit=request.options.model or agent.model_id),
         fast=gateway.resolve("chat", workspace_id=workspace.pk, fast=True),
         limits=limits if isinstance(limits, dict) else {},
     )

@@ -166,10 +166,11 @@ class _Turn:
 
     async def _lost_messages(self, values: dict[str, Any] | None) -> list[Wire] | None:
         """Return the earlier messages from rows if the checkpoint does not hold them all, else None."""
-        number = self.request.number
-        if number == 1:
+        request = self.request
+        before = request.number - 1 if request.follows is None else request.follows
+        if before == 0:
             return []
-        if values is not None and (number == 0 or values.get("turn") == number - 1):
+        if values is not None and (request.number == 0 or values.get("turn") == before):
             return None
         try:
             return await self.request.history()

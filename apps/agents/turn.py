@@ -31,6 +31,7 @@ class AskOptions:
     web: bool = False
     graph: bool = False
     language: str | None = None  # "en", "zh-hans"; None: the question's own
+    model: UUID | None = None  # in place of the agent's
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,10 @@ class Attachment:
     text: Callable[[], Awaitable[str]]
     content: Callable[[], Awaitable[bytes]]  # the file's own bytes, for a model that sees
 
+    def as_event(self) -> dict[str, Any]:
+        """Return the shape of the socket's ``attachments`` list."""
+        return {"id": str(self.id), "name": self.name, "kind": self.kind}
+
 
 @dataclass(frozen=True, slots=True)
 class TurnRequest:
@@ -57,8 +62,9 @@ class TurnRequest:
 
     It is called only where the checkpoint is lost, and returns wire messages (user and assistant),
     oldest first, without this turn's question. ``number`` is the turn's place in its conversation, so
-    that a checkpoint which missed a turn is noticed; 0 where nobody counts. ``attachments`` are all of
-    the conversation, this turn's too, in the order in which they came.
+    that a checkpoint which missed a turn is noticed; 0 where nobody counts. ``follows`` is the number of the
+    turn before it on its branch, 0 for the first; None: ``number`` - 1. ``attachments`` are all of the
+    branch, this turn's too, in the order in which they came.
     """
 
     turn_id: UUID
@@ -70,6 +76,7 @@ class TurnRequest:
     options: AskOptions
     history: Callable[[], Awaitable[list[Wire]]]
     number: int = 0
+    follows: int | None = None
     attachments: tuple[Attachment, ...] = ()
 
 

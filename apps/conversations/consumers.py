@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Callable
 from contextlib import aclosing
 from time import monotonic
@@ -18,9 +19,13 @@ from apps.conversations.engine import ENGINE
 
 logger = logging.getLogger(__name__)
 
-CLOSE_CODES = {401: 4401, 403: 4403, 404: 4404, 503: 1013}
+CLOSE_CODES = {401: 4401, 403: 4403, 404: 4404, 429: 4429, 503: 1013}
 LOOK_AGAIN_S = 5.0  # how old a look at the reader's rights may be while frames are sent
+SOCKETS_A_PERSON = 256  # open at once, in one process
 FRAMES_AT_ONCE, FRAMES_A_SECOND = 40, 10.0  # beyond, a socket is read as slowly as this
+
+
+_open: Counter[UUID] = Counter()  # sockets of each person
 
 
 class Unexpected(KnowSphereError):
@@ -70,6 +75,7 @@ class ConversationConsumer(RefusingConsumer):
         self._guard: asyncio.Task[None] | None = None
         self._looked_at = 0.0  # when the rights were last seen to be there
         self._refused = False
+        self._counted: UUID | None = None  # whose place this socket has taken
         self._allowance = float(FRAMES_AT_ONCE)
         self._paid_at = monotonic()
 
@@ -81,6 +87,7 @@ class ConversationConsumer(RefusingConsumer):
         try:
             self.caller.check_origin()
             self.user, self.conversation = await signin.admit(self.caller, self.conversation_id)
+            self._count()
         except KnowSphereError as error:
             await self._shut(error)
             return
@@ -122,8 +129,20 @@ class ConversationConsumer(RefusingConsumer):
                 turn = await services.find_turn(self.conversation, turn_id)
                 self._resume(turn.pk, after)
 
+    def _count(self) -> None:
+        """Take one of the places that a person has. Raises TooManySockets."""
+        if _open[self.user.pk] >= SOCKETS_A_PERSON:
+            raise errors.TooManySockets(limit=SOCKETS_A_PERSON)
+        _open[self.user.pk] += 1
+        self._counted = self.user.pk
+
     async def disconnect(self, code: int) -> None:
         self._leave()
+        if self._counted:
+            _open[self._counted] -= 1
+            if not _open[self._counted]:
+                del _open[self._counted]
+            self._counted = None
         for task in (*self._watching.values(), *([self._guard] if self._guard else [])):
             task.cancel()  # the window closes; the turn goes on
 

@@ -41,6 +41,8 @@ SWEEP_S = 3.0
 ERASE_S = 30.0
 STOP_PATIENCE_S = 1.0  # a runner that was asked to stop gets this long before it is cancelled
 GRACE_S = 10.0  # how long turns may go on after SIGTERM
+LOOK_S = 1.0  # how often a queued turn looks whether another process has ended the one before it
+TURNS_A_PERSON = 128  # at once, in one process
 REMEMBER_S = 30.0  # how long a finished turn's frames stay in memory for late watchers
 
 
@@ -61,6 +63,7 @@ class Running:
     log: TurnLog
     sink: TurnSink
     stop: asyncio.Event = field(default_factory=asyncio.Event)
+    wake: asyncio.Event = field(default_factory=asyncio.Event)  # while it is queued: look whether its turn has come
     task: asyncio.Task[None] | None = None
     work: asyncio.Task[TurnOutcome] | None = None
 
@@ -103,6 +106,8 @@ class Engine:
     async def stop(self) -> None:
         """Let turns finish for the grace time, interrupt the others, store all, and end."""
         self.closing = True
+        for running in self._running.values():
+            running.wake.set()
         tasks = [running.task for running in self._running.values() if running.task]
         if tasks:
             await asyncio.wait(tasks, timeout=self.grace_s)
@@ -117,30 +122,42 @@ class Engine:
 
     # Beginning and running
 
-    def begin(self, request: TurnRequest, *, language: str) -> None:
+    def check_room(self, user_id: UUID) -> None:
+        """Raise TooManyTurns where as many turns of a person run in this process as may."""
+        if sum(running.request.user_id == user_id for running in self._running.values()) >= TURNS_A_PERSON:
+            raise errors.TooManyTurns(limit=TURNS_A_PERSON)
+
+    def begin(
+        self, request: TurnRequest, *, language: str, place: dict[str, Any] | None = None, waiting: bool = False
+    ) -> None:
         """Start a turn whose row is inserted, and show it in the conversation's open sockets.
+
+        ``place``: what its first event says besides the question. ``waiting``: it is queued, and runs
+        when the conversation's earlier turns are over.
 
         The task has a context of its own; the request's would pin a thread and a connection for as
         long as the turn runs.
         """
         log = TurnLog(request.turn_id)
-        running = Running(request, language, log, TurnSink(log, request))
+        running = Running(request, language, log, TurnSink(log, request, {**(place or {}), "waiting": waiting}))
         self._running[request.turn_id] = running
         self._logs[request.turn_id] = log
         self.writer.add(log)
         running.task = asyncio.create_task(
-            self._run(running), name=f"turn {request.turn_id}", context=contextvars.Context()
+            self._run(running, waiting=waiting), name=f"turn {request.turn_id}", context=contextvars.Context()
         )
         for join in list(self._sockets.get(request.conversation_id, ())):
             join(request.turn_id)
 
-    async def _run(self, running: Running) -> None:
+    async def _run(self, running: Running, *, waiting: bool) -> None:
         logs.request_id.set(running.request.turn_id.hex)
         translation.activate(running.language)
-        run_turn = self.run_turn or _default_runner()
-        running.work = asyncio.create_task(run_turn(running.request, events=running.sink, stop=running.stop))
-        await asyncio.wait({running.work})
-        outcome = self._outcome(running, running.work)
+        outcome = await self._wait_for_turn(running) if waiting else None
+        if outcome is None:
+            run_turn = self.run_turn or _default_runner()
+            running.work = asyncio.create_task(run_turn(running.request, events=running.sink, stop=running.stop))
+            await asyncio.wait({running.work})
+            outcome = self._outcome(running, running.work)
         try:
             ending = Ending(outcome, request=running.request, log=running.log, sink=running.sink, writer=self.writer)
             await ending.run(self.process)
@@ -150,6 +167,28 @@ class Engine:
             self._forget(running)
             self.writer.discard(running.log)
             asyncio.get_running_loop().call_later(self.remember_s, self._logs.pop, running.request.turn_id, None)
+
+    async def _wait_for_turn(self, running: Running) -> TurnOutcome | None:
+        """Return None when a queued turn may run, or how it ended without.
+
+        What ends in this process is known at once; of what another one runs the rows are asked.
+        """
+        while not running.stop.is_set() and not self.closing:
+            running.wake.clear()
+            try:
+                async with (await pool()).connection(timeout=BEAT_S) as connection:
+                    if await rows_liveness.claim_turn(connection, running.request.turn_id):
+                        return None
+            except (psycopg.OperationalError, psycopg.InterfaceError, psycopg.errors.UniqueViolation) as error:
+                logger.info("a queued turn waits on: %s", type(error).__name__)
+            try:
+                async with asyncio.timeout(LOOK_S):
+                    await running.wake.wait()
+            except TimeoutError:
+                pass
+        if running.stop.is_set():
+            return TurnOutcome("stopped", "")
+        return TurnOutcome("interrupted", "", error=errors.TurnInterrupted().as_dict())
 
     def _outcome(self, running: Running, work: asyncio.Task[TurnOutcome]) -> TurnOutcome:
         """Return how the runner ended, also where it did not return."""
@@ -168,6 +207,9 @@ class Engine:
 
     def _forget(self, running: Running) -> None:
         self._running.pop(running.request.turn_id, None)
+        for other in self._running.values():
+            if other.request.conversation_id == running.request.conversation_id:
+                other.wake.set()
 
     # Watching and stopping
 
@@ -198,6 +240,7 @@ class Engine:
             return False
         if not running.stop.is_set():
             running.stop.set()
+            running.wake.set()
             asyncio.get_running_loop().call_later(STOP_PATIENCE_S, self._insist, running)
         return True
 

@@ -1,4 +1,4 @@
-"""Conversations whose Undo has lapsed: the graph's state first, then the rows."""
+"""Conversations whose Undo has lapsed: the graph's state first, then the files, then the rows."""
 
 from datetime import timedelta
 from uuid import UUID
@@ -7,9 +7,11 @@ from django.utils import timezone
 from django.utils.module_loading import import_string
 
 from apps.common.database import in_db
-from apps.conversations.models import Conversation, Turn
+from apps.conversations.models import Attachment, Conversation, Turn
+from apps.knowledge.services.documents import discard
 from apps.models import ledger
 
+KEEP = timedelta(days=1)  # how long a file waits for a question
 UNDO = timedelta(seconds=60)  # how long a deleted conversation can be restored
 
 
@@ -18,6 +20,7 @@ async def erase_deleted() -> None:
     for conversation_id in await in_db(_lapsed):
         await import_string("apps.agents.runner.forget")(conversation_id)
         await in_db(_erase, conversation_id)
+    await in_db(erase_waiting)
 
 
 def _lapsed() -> list[UUID]:
@@ -27,5 +30,16 @@ def _lapsed() -> list[UUID]:
 
 
 def _erase(conversation_id: UUID) -> None:
+    gone = Conversation.objects.filter(pk=conversation_id, deleted_at__isnull=False)
+    for attachment in Attachment.objects.filter(conversation__in=gone):
+        discard(attachment.file.name or "")
     if Conversation.objects.filter(pk=conversation_id, deleted_at__isnull=False).delete()[0]:
         ledger.erase_conversation(conversation_id)
+
+
+def erase_waiting() -> None:
+    """Erase files that nobody asked about within a day."""
+    old = Attachment.objects.filter(conversation__isnull=True, created_at__lt=timezone.now() - KEEP)
+    for attachment in old[:200]:
+        if Attachment.objects.filter(pk=attachment.pk, conversation__isnull=True).delete()[0]:
+            discard(attachment.file.name or "")

@@ -5,13 +5,72 @@ from django.utils.translation import gettext_lazy as _
 from apps.common.errors import KnowSphereError
 
 
-class TurnRunning(KnowSphereError):
-    """The conversation is being answered; ``turn`` says which turn."""
+class TooManyWaiting(KnowSphereError):
+    """As many questions of the conversation wait behind the one being answered as may."""
 
-    code = "turn_running"
+    code = "too_many_waiting"
     status = 409
     retryable = True
-    user_message = _("An answer is still being written. Wait for its end or stop it, then ask again.")
+    user_message = _(
+        "%(limit)s questions of this conversation wait already. Nothing was sent; wait for an answer, then ask again."
+    )
+
+
+class TooManyTurns(KnowSphereError):
+    """As many of the person's questions are being answered at once as may."""
+
+    code = "too_many_turns"
+    status = 429
+    retryable = True
+    user_message = _(
+        "%(limit)s of your questions are being answered at this moment. Nothing was sent; wait for one, then ask again."
+    )
+
+
+class TooManySockets(KnowSphereError):
+    """As many of the person's sockets are open as may."""
+
+    code = "too_many_sockets"
+    status = 429
+    retryable = True
+    user_message = _("%(limit)s of your tabs are connected. Nothing is lost; close some, then reload this one.")
+
+
+class AttachmentGone(KnowSphereError):
+    """The file's row or its bytes are not there any more."""
+
+    code = "attachment_gone"
+    status = 410
+    user_message = _("The attached file is gone. The question is kept; attach the file again.")
+
+
+class AttachmentTooLarge(KnowSphereError):
+    """The file has more bytes than an attachment may have."""
+
+    code = "attachment_too_large"
+    status = 413
+    user_message = _(
+        "The file is larger than %(limit_mb)s MB. Nothing was stored; add it to a knowledge base, then ask there."
+    )
+
+
+class AttachmentTooLong(KnowSphereError):
+    """The file's text has more characters than an attachment may have."""
+
+    code = "attachment_too_long"
+    status = 413
+    user_message = _(
+        "The file’s text has more than %(limit)s characters. Nothing was stored; add it to a knowledge base, then ask "
+        "there."
+    )
+
+
+class TooManyAttachments(KnowSphereError):
+    """As many files of the person wait for a question as may."""
+
+    code = "too_many_attachments"
+    status = 409
+    user_message = _("%(limit)s files wait for a question already. Nothing was stored; remove some, then add this one.")
 
 
 class ShuttingDown(KnowSphereError):

@@ -12,11 +12,12 @@ from apps.conversations import errors
 
 MAX_FRAME_BYTES = 256 * 1024
 MAX_QUESTION = 16_000  # characters
+MAX_ATTACHMENTS = 10  # of one question
 
 # Every type that the server sends within a turn, with the names that it carries beside
 # seq, turn, type and at_ms.
 EVENTS: dict[str, tuple[str, ...]] = {
-    "turn.queued": ("question", "conversation"),
+    "turn.queued": ("question", "conversation", "parent", "client_id", "attachments", "waiting"),
     "turn.started": ("question", "conversation", "agent", "model"),
     "step": ("name", "status", "elapsed_ms", "detail"),
     "understanding": ("rewrite_query", "intent", "confidence", "method", "image_description"),
@@ -36,20 +37,24 @@ class _Frame(BaseModel):
 
 
 class Ask(_Frame):
-    """Ask a question. ``client_id`` makes a repeated frame harmless."""
+    """Ask a question. ``client_id`` makes a repeated frame harmless.
+
+    ``parent``: the turn that the question follows, where it is not the newest; the conversation's own
+    id for its beginning. ``regenerate``: the turn whose question is to be answered again, in its place.
+    """
 
     type: Literal["ask"] = "ask"
-    text: str
+    text: str = ""
     client_id: str = Field(min_length=1, max_length=64)
     knowledge_bases: list[Annotated[UUID, Field(strict=False)]] = Field(default=[], max_length=100)
     web: bool = False
     graph: bool = False
     language: str | None = Field(default=None, pattern=r"^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8}){0,2}$")
-    attachments: list[Any] = []
+    attachments: list[Annotated[UUID, Field(strict=False)]] = Field(default=[], max_length=MAX_ATTACHMENTS)
     skills: list[Any] = []
-    parent: Any = None
-    regenerate: Any = None
-    model: Any = None
+    parent: Annotated[UUID, Field(strict=False)] | None = None
+    regenerate: Annotated[UUID, Field(strict=False)] | None = None
+    model: Annotated[UUID, Field(strict=False)] | None = None
 
 
 class Stop(_Frame):
@@ -108,13 +113,12 @@ def check_ask(ask: Ask) -> None:
     """Raise what is wrong with a question, whichever way it came."""
     if NUL_AND_SURROGATES.search(ask.text) or NUL_AND_SURROGATES.search(ask.client_id):
         raise errors.InvalidCharacters
-    if not ask.text.strip():
+    if not ask.text.strip() and ask.regenerate is None:
         raise errors.EmptyQuestion
     if len(ask.text) > MAX_QUESTION:
         raise errors.QuestionTooLong(limit=MAX_QUESTION)
-    for option in ("attachments", "skills", "parent", "regenerate", "model"):
-        if getattr(ask, option):
-            raise errors.UnsupportedOption(option=option)
+    if ask.skills:
+        raise errors.UnsupportedOption(option="skills")
 
 
 def _unreadable(text: str) -> errors.FrameRefused | errors.InvalidCharacters:

@@ -3,29 +3,30 @@
 from collections.abc import Awaitable, Callable
 from uuid import UUID
 
-from apps.common.database import in_db
-from apps.conversations.models import Message
+from apps.common.database import pool
+from apps.conversations import rows_branches
 from apps.models.chat import Wire
 
 LONGEST = 50  # turns
 
 
-def of_conversation(conversation_id: UUID, *, before: int) -> Callable[[], Awaitable[list[Wire]]]:
-    """Return a function that reads the finished turns before turn number ``before``, oldest first."""
+def up_to(turn_id: UUID | None) -> Callable[[], Awaitable[list[Wire]]]:
+    """Return a function that reads a turn and those before it on its branch, oldest first."""
 
     async def read() -> list[Wire]:
-        return await in_db(_messages, conversation_id, before)
+        if turn_id is None:
+            return []
+        async with (await pool()).connection() as connection:
+            found = await rows_branches.read_messages(connection, turn_id, limit=LONGEST)
+        return _messages(found)
 
     return read
 
 
-def _messages(conversation_id: UUID, before: int) -> list[Wire]:
+def _messages(found: list[tuple[int, str, str]]) -> list[Wire]:
     """Return question and answer of each turn; a question that got no answer is left out."""
-    found = Message.objects.filter(
-        conversation=conversation_id, turn__number__lt=before, turn__number__gte=before - LONGEST
-    )
     pairs: dict[int, dict[str, str]] = {}
-    for number, role, text in found.order_by("turn__number").values_list("turn__number", "role", "text"):
+    for number, role, text in found:
         pairs.setdefault(number, {})[role] = text
     return [
         {"role": role, "content": pair[role]}

@@ -1,14 +1,16 @@
 """Reads of conversations and what belongs to them: each person's own."""
 
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from django.contrib.auth.models import AnonymousUser
 from django.db import models
+from django.db.models import Exists, OuterRef, Q
+from django.db.models.functions import Length
 
 from apps.workspaces.models import User, Workspace
 
 if TYPE_CHECKING:
-    from apps.conversations.models import Citation, Conversation, Message, Turn
+    from apps.conversations.models import Attachment, Citation, Conversation, Feedback, Message, Share, Turn
 
 
 class ConversationQuerySet(models.QuerySet["Conversation"]):
@@ -21,6 +23,13 @@ class ConversationQuerySet(models.QuerySet["Conversation"]):
     def editable_by(self, user: User | AnonymousUser) -> Self:
         """Keep what ``user`` may rename or delete: the same, their own."""
         return self.visible_to(user)
+
+    def saying(self, text: str) -> Self:
+        """Keep what has ``text`` in its title, a question or an answer. Scans the texts of one person."""
+        from apps.conversations.models import Message
+
+        said = Message.objects.filter(conversation=OuterRef("pk"), text__icontains=text)
+        return self.filter(Q(title__icontains=text) | Exists(said))
 
 
 class TurnQuerySet(models.QuerySet["Turn"]):
@@ -51,3 +60,50 @@ class CitationQuerySet(models.QuerySet["Citation"]):
         from apps.conversations.models import Message
 
         return self.filter(message__in=Message.objects.visible_to(user))
+
+
+class AttachmentQuerySet(models.QuerySet["Attachment"]):
+    """Reads of attachments: the owner's, while they see the conversation."""
+
+    def visible_to(self, user: User | AnonymousUser) -> Self:
+        """Keep attachments of conversations that ``user`` may see, and their own that wait for a question."""
+        from apps.conversations.models import Conversation
+
+        waiting = Q(conversation__isnull=True, owner_id=user.pk, workspace__in=Workspace.objects.visible_to(user))
+        return self.filter(waiting | Q(conversation__in=Conversation.objects.visible_to(user)))
+
+    def editable_by(self, user: User | AnonymousUser) -> Self:
+        """Keep what ``user`` may take back: their own, not asked about yet."""
+        return self.visible_to(user).filter(conversation__isnull=True)
+
+    def with_facts(self) -> Any:
+        """Return what ``as_given`` reads: all but the text, of which only the length."""
+        return self.annotate(characters=Length("text")).values("id", "name", "kind", "media_type", "file", "characters")
+
+
+class FeedbackQuerySet(models.QuerySet["Feedback"]):
+    """Reads of feedback."""
+
+    def visible_to(self, user: User | AnonymousUser) -> Self:
+        """Keep feedback on turns that ``user`` may see."""
+        from apps.conversations.models import Turn
+
+        return self.filter(turn__in=Turn.objects.visible_to(user))
+
+
+class ShareQuerySet(models.QuerySet["Share"]):
+    """Reads of share links."""
+
+    def visible_to(self, user: User | AnonymousUser) -> Self:
+        """Keep links that ``user`` may follow, whose token they have to know besides.
+
+        A link ends with its maker's membership and with the conversation: what nobody may see any
+        more is not shared either.
+        """
+        from apps.workspaces.models import Membership
+
+        maker = Membership.objects.filter(
+            user=OuterRef("conversation__owner"), workspace=OuterRef("conversation__workspace"), user__is_active=True
+        )
+        open_to = Q(audience="anyone") | Q(conversation__workspace__in=Workspace.objects.visible_to(user))
+        return self.filter(open_to, Exists(maker), conversation__deleted_at__isnull=True)

@@ -13,7 +13,7 @@ from uuid import UUID, uuid4, uuid5
 import orjson
 from django.db.models import QuerySet
 from psycopg import AsyncConnection
-from psycopg.rows import DictRow
+from psycopg.rows import DictRow as DictRow
 
 from apps.agents.turn import Source
 from apps.common.database import pool
@@ -24,6 +24,7 @@ from apps.workspaces.models import User
 
 Connection = AsyncConnection[DictRow]
 
+WAITING = 5  # questions of one conversation that wait behind the one being answered
 PATIENCE_S = 5.0  # a person waits for a connection at most this long
 
 CHANNEL = "ks_turns"  # NOTIFY: "stop <turn>", "watch <turn>", "rows <turn>"
@@ -79,41 +80,72 @@ async def begin(
     title: str,
     options: dict[str, Any],
     process: str,
+    parent: UUID | None = None,
+    first: bool = False,
 ) -> DictRow | None:
     """Insert a turn and the person's message if the door lets them; None if it does not.
 
+    The turn follows ``parent``, by default the newest one, or none (``first``). It is queued where
+    another one is not over. Where ``number`` is null nothing was inserted: the conversation has no such
+    parent, or ``WAITING`` turns of it wait. ``follows`` is the parent's number, ``attached`` says
+    whether anything was ever attached.
+
     One statement is one transaction and one round trip. It does not wait for the disk: should the
     database server die in the next moment, the process that runs the turn puts the row back
-    (``put_back``). Raises psycopg's UniqueViolation: a turn is running, or the client id has been here.
+    (``put_back``). Raises psycopg's UniqueViolation: two began at once, or the client id has been here.
     """
     sql, parameters = door
     cursor = await connection.execute(
         f"""
         WITH door AS ({sql}),
+        parent AS (
+            SELECT t.id, t.number FROM conversations_turn t, door
+            WHERE t.conversation_id = door.id AND NOT %s AND t.id = coalesce(%s::uuid, (
+                SELECT id FROM conversations_turn WHERE conversation_id = door.id ORDER BY number DESC LIMIT 1))
+        ),
+        active AS (
+            SELECT count(*) AS all_of_them, count(*) FILTER (WHERE status = 'queued') AS waiting
+            FROM conversations_turn t, door WHERE t.conversation_id = door.id AND t.status IN ('queued', 'running')
+        ),
         new AS (
-            INSERT INTO conversations_turn (id, conversation_id, number, client_id, status, question, options, model,
-                owner_process, heartbeat_at, stop_requested, last_seq, usage, started_at)
-            SELECT %s, id, 1 + coalesce(
+            INSERT INTO conversations_turn (id, conversation_id, parent_id, number, client_id, status, question,
+                options, model, owner_process, heartbeat_at, stop_requested, last_seq, usage, started_at)
+            SELECT %s, door.id, (SELECT parent.id FROM parent), 1 + coalesce(
                     (SELECT max(number) FROM conversations_turn WHERE conversation_id = door.id), 0),
-                %s, 'running', %s, %s::jsonb, '', %s, now(), false, 0, '{{}}', now() FROM door
-            RETURNING conversation_id, number
+                %s, CASE WHEN active.all_of_them > 0 THEN 'queued' ELSE 'running' END, %s, %s::jsonb, '', %s, now(),
+                false, 0, '{{}}', now() FROM door, active
+            WHERE active.waiting < {WAITING} AND (%s::uuid IS NULL OR EXISTS (SELECT 1 FROM parent))
+            RETURNING conversation_id, number, parent_id, status
         ),
         message AS (
             INSERT INTO conversations_message (id, conversation_id, turn_id, role, text, created_at)
             SELECT %s, conversation_id, %s, 'user', %s, now() FROM new
         ),
         conversation AS (
-            UPDATE conversations_conversation SET changed_at = now(), title = coalesce(nullif(title, ''), %s)
+            UPDATE conversations_conversation SET changed_at = now(), archived_at = NULL,
+                title = coalesce(nullif(title, ''), %s)
             WHERE id = (SELECT conversation_id FROM new)
         )
-        SELECT door.*, new.number, set_config('synchronous_commit', 'off', true) FROM door, new
+        SELECT door.*, new.number, new.parent_id, new.status, active.waiting,
+            (SELECT parent.number FROM parent) AS follows,
+            EXISTS (SELECT 1 FROM conversations_attachment a WHERE a.conversation_id = door.id) AS attached,
+            set_config('synchronous_commit', 'off', true)
+        FROM door CROSS JOIN active LEFT JOIN new ON true
         """,  # noqa: S608 (the door's own SQL)
         (
-            *parameters, turn_id, client_id, question, encode(options).decode(), process,
+            *parameters, first, parent, turn_id, client_id, question, encode(options).decode(), process, parent,
             message_id(turn_id, "user"), turn_id, question, title,
         ),
     )  # fmt: skip
     return await cursor.fetchone()
+
+
+async def take_attachments(connection: Connection, conversation_id: UUID, attachments: list[UUID]) -> None:
+    """Give files that wait for a question to this conversation."""
+    await connection.execute(
+        "UPDATE conversations_attachment SET conversation_id = %s WHERE id = ANY(%s) AND conversation_id IS NULL",
+        (conversation_id, attachments),
+    )
 
 
 async def put_back(connection: Connection, turn_id: UUID, conversation_id: UUID, question: str, process: str) -> bool:
@@ -121,10 +153,11 @@ async def put_back(connection: Connection, turn_id: UUID, conversation_id: UUID,
     async with connection.transaction():
         cursor = await connection.execute(
             """
-            INSERT INTO conversations_turn (id, conversation_id, number, client_id, status, question, options, model,
-                owner_process, heartbeat_at, stop_requested, last_seq, usage, started_at)
-            SELECT %s, id, 1 + coalesce(
-                    (SELECT max(number) FROM conversations_turn WHERE conversation_id = c.id), 0),
+            INSERT INTO conversations_turn (id, conversation_id, parent_id, number, client_id, status, question,
+                options, model, owner_process, heartbeat_at, stop_requested, last_seq, usage, started_at)
+            SELECT %s, id, (SELECT t.id FROM conversations_turn t WHERE t.conversation_id = c.id
+                    ORDER BY number DESC LIMIT 1),
+                1 + coalesce((SELECT max(number) FROM conversations_turn WHERE conversation_id = c.id), 0),
                 %s, 'interrupted', %s, '{}', '', %s, now(), false, 0, '{}', now()
             FROM conversations_conversation c WHERE id = %s ON CONFLICT DO NOTHING
             """,
@@ -140,14 +173,11 @@ async def put_back(connection: Connection, turn_id: UUID, conversation_id: UUID,
     return True
 
 
-async def find_rival(connection: Connection, conversation_id: UUID, client_id: str) -> DictRow | None:
-    """Return the turn that this client id began, else the one that is running."""
+async def find_turn_of(connection: Connection, conversation_id: UUID, client_id: str) -> DictRow | None:
+    """Return the turn that this client id began."""
     cursor = await connection.execute(
-        """
-        SELECT id, number, client_id = %s AS same, status, question FROM conversations_turn
-        WHERE conversation_id = %s AND (client_id = %s OR status IN ('queued', 'running')) ORDER BY same DESC LIMIT 1
-        """,
-        (client_id, conversation_id, client_id),
+        "SELECT id, number, status, question FROM conversations_turn WHERE conversation_id = %s AND client_id = %s",
+        (conversation_id, client_id),
     )
     return await cursor.fetchone()
 

@@ -36,6 +36,20 @@ async def beat(connection: Connection, process: str) -> list[DictRow]:
     return await cursor.fetchall()
 
 
+async def claim_turn(connection: Connection, turn_id: UUID) -> bool:
+    """Let a queued turn run if none of its conversation does and none waits longer. The caller may race others."""
+    cursor = await connection.execute(
+        """
+        UPDATE conversations_turn t SET status = 'running', heartbeat_at = now()
+        WHERE id = %s AND status = 'queued' AND NOT EXISTS (
+            SELECT 1 FROM conversations_turn o WHERE o.conversation_id = t.conversation_id
+                AND (o.status = 'running' OR (o.status = 'queued' AND o.number < t.number)))
+        """,
+        (turn_id,),
+    )
+    return bool(cursor.rowcount)
+
+
 async def hold_life(connection: Connection, process: str) -> None:
     """Take the lock that ends with this connection, and so with this process.
 

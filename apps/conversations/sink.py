@@ -13,7 +13,8 @@ from apps.conversations.rendering import AnswerRenderer, anchor_of
 class TurnSink:
     """The EventSink of one turn. ``text`` is the answer so far, exactly as its tokens were sent."""
 
-    def __init__(self, log: TurnLog, request: TurnRequest) -> None:
+    def __init__(self, log: TurnLog, request: TurnRequest, place: dict[str, Any] | None = None) -> None:
+        """``place`` is what ``turn.queued`` says besides: where in the conversation, by whose frame."""
         self._log = log
         asked = {"question": request.question, "conversation": str(request.conversation_id)}
         agent = str(request.agent_id) if request.agent_id else None
@@ -24,7 +25,7 @@ class TurnSink:
         self._sources: dict[int, Source] = {}
         self._index = 0
         self._end = 0  # of the closed blocks, in UTF-16 units, as browsers count
-        log.emit("turn.queued", asked)
+        log.emit("turn.queued", {**asked, **(place or {})})
 
     @property
     def text(self) -> str:

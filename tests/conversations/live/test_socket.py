@@ -157,19 +157,6 @@ async def test_the_same_client_id_is_the_same_turn(tab, conversation):
     assert late.frames == one.frames
 
 
-async def test_a_second_question_waits_its_turn(tab):
-    async with tab() as one:
-        await one.ask("wait")
-        await one.until("token")
-        await one.ask("say 3")
-        error = await one.until("error")
-        assert (error["code"], error["details"]) == ("turn_running", {"turn": one.frames[0]["turn"]})
-        await one.send(type="stop", turn=one.frames[0]["turn"])
-        assert (await one.turn())["status"] == "stopped"
-        await one.ask("say 3")
-        assert (await one.turn())["status"] == "succeeded"
-
-
 async def test_two_tabs_see_the_same_and_either_stops(tab):
     async with tab() as one, tab() as two:
         await one.ask("say 5000 100")
