@@ -7,7 +7,7 @@ from django.core.files.storage import default_storage
 
 from apps.agents.turn import Attachment
 from apps.common.database import in_db
-from apps.conversations import errors
+from apps.conversations import attachment_errors as errors
 from apps.conversations.models import Attachment as Row
 
 

@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 CLOSE_CODES = {401: 4401, 403: 4403, 404: 4404, 429: 4429, 503: 1013}
 LOOK_AGAIN_S = 5.0  # how old a look at the reader's rights may be while frames are sent
-SOCKETS_A_PERSON = 256  # open at once, in one process
+SOCKETS_A_PERSON = 512  # open at once, in one process
 FRAMES_AT_ONCE, FRAMES_A_SECOND = 40, 10.0  # beyond, a socket is read as slowly as this
 
 

@@ -42,7 +42,7 @@ ERASE_S = 30.0
 STOP_PATIENCE_S = 1.0  # a runner that was asked to stop gets this long before it is cancelled
 GRACE_S = 10.0  # how long turns may go on after SIGTERM
 LOOK_S = 1.0  # how often a queued turn looks whether another process has ended the one before it
-TURNS_A_PERSON = 128  # at once, in one process
+TURNS_A_PERSON = 256  # at once, in one process
 REMEMBER_S = 30.0  # how long a finished turn's frames stay in memory for late watchers
 
 

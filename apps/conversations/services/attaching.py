@@ -4,7 +4,7 @@ from django.core.files import File
 from django.db import close_old_connections
 
 from apps.common.text import display_name
-from apps.conversations import errors
+from apps.conversations import attachment_errors as errors
 from apps.conversations.models import Attachment
 from apps.knowledge.errors import DocumentFailure, EmptyFile
 from apps.knowledge.parsers.content_types import PICTURES

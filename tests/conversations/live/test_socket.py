@@ -252,12 +252,13 @@ async def test_a_conversation_erased_during_its_turn_ends_it(tab, conversation):
 
 async def test_a_cached_door_is_the_door(people, conversation):
     """Compiled once and bound to others, it is what the ORM compiles for them."""
-    from apps.conversations import rows, services, signin
+    from apps.conversations import rows, signin
+    from apps.conversations.services import asking
 
     for user in (people.ann, people.bea):
         visible = Conversation.objects.visible_to(user).filter(pk=conversation.pk)
         assert signin.VISIBLE.bound(user.pk, conversation.pk) == rows.compiled(visible.values())
-        assert services.ASKABLE.bound(user.pk, conversation.pk) == rows.compiled(
+        assert asking.ASKABLE.bound(user.pk, conversation.pk) == rows.compiled(
             visible.values("id", "workspace_id", "agent_id")
         )
 
