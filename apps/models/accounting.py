@@ -5,7 +5,7 @@ whatever task or thread, is booked to them. Calls outside of any are booked to n
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -26,6 +26,7 @@ class Tally:
     cost: Decimal = Decimal(0)
     currency: str = ""
     unpriced: bool = False
+    held: dict[str, Decimal] = field(default_factory=dict)  # unit -> spent of a budget of this turn, see budgets
 
     @property
     def known_cost(self) -> Decimal | None:
@@ -50,6 +51,7 @@ class Caller:
     agent_id: UUID | None = None
     conversation_id: UUID | None = None
     turn_id: UUID | None = None
+    widget_id: UUID | None = None
     tally: Tally = field(default_factory=Tally, compare=False)
 
 
@@ -73,6 +75,7 @@ class Meter:
 
     usage: Usage = field(default_factory=Usage)
     outcome: str = OK
+    at_end: Callable[[Usage, Decimal | None], None] | None = None  # hears what it used and cost
 
     def add(self, usage: Usage) -> None:
         """Count tokens of one request of several."""
@@ -115,6 +118,8 @@ def metered(model: ResolvedModel, purpose: str) -> Iterator[Meter]:
         raise
     finally:
         cost = cost_of(meter.usage, model.price)
+        if meter.at_end is not None:
+            meter.at_end(meter.usage, cost)
         if caller is not NOBODY:
             caller.tally.add(cost, model.price.currency if model.price else "")
         ms = round((time.perf_counter() - began) * 1000)

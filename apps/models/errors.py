@@ -106,6 +106,28 @@ class BadRanking(ModelError):
     user_message = _("The rerank model %(model)s gave scores that cannot be used: %(reason)s.")
 
 
+class BudgetExhausted(ModelError):
+    """A call would cost more than is left. ``details``: budget, scope, unit, limit, spent, until. Nothing was sent."""
+
+    code = "budget_exhausted"
+    status = 429
+    user_message = _(
+        "The budget %(whose)s has no room left for this: %(spent)s of %(limit)s %(unit)s are spent. "
+        "Nothing was sent to %(model)s, and nothing is lost. %(then)s"
+    )
+
+
+class BudgetNeedsPrice(ModelError):
+    """A budget in money covers this call, and what the model costs is not known in its currency. Nothing was sent."""
+
+    code = "budget_needs_price"
+    status = 409
+    user_message = _(
+        "A budget in %(unit)s covers this, but the price of %(model)s in %(unit)s is not known, so nothing was sent. "
+        "An owner or admin can enter its price, or set the budget in tokens."
+    )
+
+
 def first_line(text: object, model: ResolvedModel | None = None, *, limit: int = 300) -> str:
     """Return a vendor's words as they may be shown and logged: one line, no keys, no controls."""
     line = next((line.strip() for line in legible(str(text)).splitlines() if line.strip()), "")

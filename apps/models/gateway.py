@@ -9,18 +9,23 @@ import asyncio
 import base64
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from django.utils.module_loading import import_string
 
 from apps.models import embedding, reranking, streaming
 from apps.models.accounting import CANCELLED, Meter, metered
+from apps.models.budgets import paid
 from apps.models.calls import complete, transcribe_remotely
 from apps.models.chat import ChatDelta, ChatReply, ChatRequest, ResolvedModel, Usage
 from apps.models.errors import (
     BadRanking,
     BadVectors,
+    BudgetExhausted,
+    BudgetNeedsPrice,
     ModelAddressRefused,
     ModelError,
     ModelOverloaded,
@@ -39,6 +44,8 @@ if TYPE_CHECKING:
 __all__ = [
     "BadRanking",
     "BadVectors",
+    "BudgetExhausted",
+    "BudgetNeedsPrice",
     "ModelAddressRefused",
     "ModelError",
     "ModelOverloaded",
@@ -66,6 +73,7 @@ T = TypeVar("T")
 
 DOWN = (ModelUnavailable, ModelTimeout, ModelOverloaded)
 DESCRIPTION_TOKENS = 1_000
+BYTES_A_TOKEN = 2_000  # of compressed speech, roughly; budgets hold as much until the vendor has counted
 ANSWERER = "apps.models.builtin.answerer.answer"
 
 
@@ -102,7 +110,7 @@ async def stream_chat(
 
 
 async def _booked(model: ResolvedModel, request: ChatRequest, stop: asyncio.Event) -> AsyncGenerator[ChatDelta, None]:
-    with metered(model, request.purpose) as meter:
+    async with _paid(model, request) as (meter, request):
         written: list[str] = []
         last: ChatDelta | None = None
         try:
@@ -120,6 +128,15 @@ async def _booked(model: ResolvedModel, request: ChatRequest, stop: asyncio.Even
             meter.outcome = CANCELLED  # stopped: the stream ended without its last delta
         elif last.usage is None:
             _count_partial(meter, request, [*written, " "])
+
+
+@asynccontextmanager
+async def _paid(model: ResolvedModel, request: ChatRequest) -> AsyncGenerator[tuple[Meter, ChatRequest]]:
+    """Meter a chat call; near a budget's end its answer is shorter than was asked for."""
+    wanted = request.max_tokens or model.max_output
+    prompt = partial(estimate_prompt, request.messages, request.tools)
+    async with paid(model, request.purpose, prompt, wanted) as (meter, answer):
+        yield meter, request if answer >= wanted else replace(request, max_tokens=answer)
 
 
 async def _deltas(model: ResolvedModel, request: ChatRequest, stop: asyncio.Event) -> AsyncGenerator[ChatDelta, None]:
@@ -161,9 +178,8 @@ async def chat(model: ResolvedModel, request: ChatRequest) -> ChatReply:
 async def _complete(model: ResolvedModel, request: ChatRequest) -> ChatReply:
     if model.provider == "builtin":
         return await chat(model, request)
-    with metered(model, request.purpose) as meter:
-        async with place(model):
-            reply = await complete(model, request)
+    async with _paid(model, request) as (meter, request), place(model):
+        reply = await complete(model, request)
         meter.usage = reply.usage
         return reply
 
@@ -192,9 +208,8 @@ async def rerank(model: ResolvedModel, query: str, documents: Sequence[str]) -> 
         return []
 
     async def call(chosen: ResolvedModel) -> list[float]:
-        with metered(chosen, "rerank") as meter:
-            async with place(chosen):
-                return await reranking.rerank_remotely(chosen, query, documents, count=meter.add)
+        async with paid(chosen, "rerank", lambda: reranking.tokens(query, documents)) as (meter, _none), place(chosen):
+            return await reranking.rerank_remotely(chosen, query, documents, count=meter.add)
 
     return await _instead(model, call)
 
@@ -219,9 +234,9 @@ async def transcribe(model: ResolvedModel, audio: bytes, *, file_name: str, lang
     """
 
     async def call(chosen: ResolvedModel) -> str:
-        with metered(chosen, "transcribe") as meter:
-            async with place(chosen):
-                text, usage = await transcribe_remotely(chosen, audio, file_name, language)
+        tokens = len(audio) // BYTES_A_TOKEN
+        async with paid(chosen, "transcribe", lambda: tokens, tokens) as (meter, _most), place(chosen):
+            text, usage = await transcribe_remotely(chosen, audio, file_name, language)
             meter.usage = usage
             return text
 
@@ -248,14 +263,14 @@ async def embed(model: ResolvedModel, texts: Sequence[str], *, purpose: str, par
         BadVectors: the model's answer cannot be used.
         ModelUnavailable, ModelRefused, ModelAddressRefused, ModelOverloaded, ModelTimeout.
     """
-    with metered(model, purpose) as meter:
-        if model.provider == "builtin":
-            from apps.models.builtin import embedder
+    if model.provider == "builtin":
+        from apps.models.builtin import embedder
 
+        with metered(model, purpose) as meter:
             meter.add(_estimated(texts))
             return await embedder.embed(list(texts), purpose=purpose)
-        async with place(model):
-            return await embedding.embed_remotely(model, texts, partial=partial, count=meter.add)
+    async with paid(model, purpose, lambda: _estimated(texts).prompt) as (meter, _none), place(model):
+        return await embedding.embed_remotely(model, texts, partial=partial, count=meter.add)
 
 
 def embed_now(model: ResolvedModel, texts: Sequence[str], *, purpose: str, partial: bool = False) -> "Vectors":

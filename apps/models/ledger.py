@@ -16,6 +16,7 @@ from django.db import DatabaseError, InterfaceError, OperationalError, connectio
 
 from apps.common.database import in_db
 from apps.common.text import storable
+from apps.models import budgets
 from apps.models.accounting import Entry
 from apps.models.models import UsageRecord
 
@@ -54,12 +55,16 @@ def flush() -> int:
                 logger.exception("%d calls are lost to the ledger", len(entries))
                 continue
             written += len(entries)
+    try:
+        budgets.settle_debts()
+    except DatabaseError as error:
+        logger.warning("budgets wait for the database: %s", type(error).__name__)
     return written
 
 
 async def flush_soon() -> None:
     """Write what is booked, off the event loop. Never raises."""
-    if _pending:
+    if _pending:  # what budgets get back comes with calls
         try:
             await in_db(flush)
         except Exception:
@@ -69,6 +74,7 @@ async def flush_soon() -> None:
 def forget_pending() -> None:
     """Drop what is not written: for tests, whose rows are rolled back."""
     _pending.clear()
+    budgets.forget()
 
 
 def erase_conversation(conversation_id: UUID) -> None:
@@ -108,6 +114,7 @@ def _row(entry: Entry) -> UsageRecord:
         agent_id=caller.agent_id,
         conversation_id=caller.conversation_id,
         turn_id=caller.turn_id,
+        widget_id=caller.widget_id,
         model=storable(model.reference)[:250],
         kind=str(model.kind),
         purpose=entry.purpose[:30],

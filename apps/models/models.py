@@ -1,4 +1,4 @@
-"""Configured models: which endpoint, which name, which key; and what was used of them."""
+"""Configured models: which endpoint, which name, which key; what was used of them, and what may be."""
 
 import uuid
 from typing import ClassVar
@@ -9,7 +9,7 @@ from django.utils.translation import gettext_lazy as _
 
 from apps.common.fields import EncryptedField
 from apps.models.providers import CHOICES, CUSTOM
-from apps.models.querysets import ModelConfigQuerySet, UsageRecordQuerySet
+from apps.models.querysets import BudgetQuerySet, ModelConfigQuerySet, UsageRecordQuerySet
 from apps.workspaces.models import Workspace
 
 
@@ -37,6 +37,7 @@ class ModelConfig(models.Model):
     api_key = EncryptedField(_("Key"), null=True, blank=True)
     configuration = models.JSONField(default=dict, blank=True)  # capabilities and limits, see gateway
     is_default = models.BooleanField(_("Default of its kind"), default=False)
+    is_fast = models.BooleanField(_("Fast model beside the default"), default=False)  # chat only
     enabled = models.BooleanField(_("In use"), default=True)
     fallback = models.ForeignKey(
         "self",
@@ -46,6 +47,7 @@ class ModelConfig(models.Model):
         blank=True,
         related_name="+",
     )
+    tested = models.JSONField(default=dict, blank=True, editable=False)  # the last Trial, with its time
     created_at = models.DateTimeField(auto_now_add=True)
 
     objects = ModelConfigQuerySet.as_manager()
@@ -60,6 +62,12 @@ class ModelConfig(models.Model):
                 condition=models.Q(is_default=True),
                 nulls_distinct=False,
                 name="one_default_a_kind",
+            ),
+            models.UniqueConstraint(
+                fields=["workspace", "kind"],
+                condition=models.Q(is_fast=True),
+                nulls_distinct=False,
+                name="one_fast_a_kind",
             ),
         ]
 
@@ -90,6 +98,7 @@ class UsageRecord(models.Model):
         settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+", db_constraint=False
     )
     agent_id = models.UUIDField(null=True)
+    widget_id = models.UUIDField(null=True)
     conversation_id = models.UUIDField(null=True)
     turn_id = models.UUIDField(null=True)
     model = models.CharField(_("Model"), max_length=250)  # ResolvedModel.reference
@@ -124,3 +133,74 @@ class UsageRecord(models.Model):
 
     def __str__(self) -> str:
         return f"model call {self.pk}"
+
+
+class Scope(models.TextChoices):
+    """Whose calls a budget counts."""
+
+    WORKSPACE = "workspace", _("The whole workspace")
+    USER = "user", _("Each person")
+    WIDGET = "widget", _("Each chat widget")
+    TURN = "turn", _("Each answer")
+
+
+class Period(models.TextChoices):
+    """When a budget starts anew, by the calendar in UTC. A budget of answers has none."""
+
+    DAY = "day", _("Day")
+    MONTH = "month", _("Month")
+
+
+TOKENS = "tokens"
+
+
+class Budget(models.Model):
+    """How much may be spent on models before calls are refused; apps.models.budgets keeps it."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="budgets")
+    scope = models.CharField(_("For"), max_length=10, choices=Scope.choices, default=Scope.WORKSPACE)
+    subject = models.UUIDField(null=True, blank=True)  # one person or widget alone; null: each of them
+    unit = models.CharField(_("Unit"), max_length=6, default=TOKENS)  # "tokens", or a currency: "CNY"
+    amount = models.DecimalField(_("Limit"), max_digits=18, decimal_places=6)
+    period = models.CharField(_("Every"), max_length=10, choices=Period.choices, default=Period.MONTH)
+    by_operator = models.BooleanField(_("Set by the operator"), default=False)  # the workspace cannot lift it
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = BudgetQuerySet.as_manager()
+
+    class Meta:
+        verbose_name = _("budget")
+        verbose_name_plural = _("budgets")
+        default_permissions = ("view", "add", "change", "delete")
+        constraints: ClassVar = [
+            models.UniqueConstraint(
+                fields=["workspace", "scope", "subject", "unit", "period", "by_operator"],
+                nulls_distinct=False,
+                name="one_budget_of_a_kind",
+            ),
+            models.CheckConstraint(condition=models.Q(amount__gte=0), name="budget_not_negative"),
+        ]
+
+    def __str__(self) -> str:
+        return f"budget {self.pk}"
+
+
+class Spending(models.Model):
+    """What is spent of a budget in one period by one subject, calls in flight at their highest cost included."""
+
+    budget = models.ForeignKey(Budget, on_delete=models.CASCADE, related_name="spendings")
+    subject = models.UUIDField(null=True)  # null: the workspace
+    since = models.DateField()
+    spent = models.DecimalField(max_digits=24, decimal_places=9, default=0)
+
+    class Meta:
+        default_permissions = ()
+        constraints: ClassVar = [
+            models.UniqueConstraint(
+                fields=["budget", "subject", "since"], nulls_distinct=False, name="one_spending_a_period"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"spending {self.pk}"

@@ -12,7 +12,7 @@ from django.db.models.functions import TruncDate
 from apps.workspaces.models import User, Workspace
 
 if TYPE_CHECKING:
-    from apps.models.models import ModelConfig, UsageRecord
+    from apps.models.models import Budget, ModelConfig, UsageRecord
 
 
 class ModelConfigQuerySet(models.QuerySet["ModelConfig"]):
@@ -70,6 +70,18 @@ class UsageRecordQuerySet(models.QuerySet["UsageRecord"]):
         """Sum up by day, model, kind, purpose and currency."""
         groups = self.annotate(day=TruncDate("at")).values("day", "model", "kind", "purpose", "currency")
         return [dict(row) for row in groups.annotate(**_SUMS).order_by("day", "model", "purpose")]
+
+
+class BudgetQuerySet(models.QuerySet["Budget"]):
+    """Reads of budgets."""
+
+    def visible_to(self, user: User | AnonymousUser) -> Self:
+        """Keep budgets of workspaces that ``user`` owns or administers."""
+        return self.filter(workspace__in=Workspace.objects.editable_by(user))
+
+    def editable_by(self, user: User | AnonymousUser) -> Self:
+        """Keep those of them that the operator did not set."""
+        return self.visible_to(user).filter(by_operator=False)
 
 
 _SUMS = {

@@ -27,9 +27,14 @@ async def rerank_remotely(
     scores: list[float] = []
     for batch in batches([fit(text, room) or " " for text in documents], model.max_batch, TOKENS_A_REQUEST):
         value = await _ask(model, query, batch)
-        count(_usage(value) or Usage(estimate(query) * len(batch) + sum(map(estimate, batch)), estimated=True))
+        count(_usage(value) or Usage(tokens(query, batch), estimated=True))
         scores.extend(_checked(model, value, len(batch)))
     return scores
+
+
+def tokens(query: str, documents: Sequence[str]) -> int:
+    """Estimate what scoring documents costs: vendors count the query with each of them."""
+    return estimate(query) * len(documents) + sum(map(estimate, documents))
 
 
 async def _ask(model: ResolvedModel, query: str, documents: list[str]) -> Any:

@@ -17,6 +17,7 @@ TOKENS_PER_CJK = 0.9
 CHARACTERS_PER_TOKEN = 4.0  # Latin letters, digits, code
 TOKENS_PER_OTHER = 1.2  # accents, other scripts, emoji
 PER_MESSAGE = 4  # role and delimiters
+PER_PICTURE = 1_000  # vendors count from 85 to some thousands, by size
 
 
 def estimate(text: str) -> int:
@@ -38,7 +39,14 @@ def estimate_prompt(messages: Iterable[dict[str, Any]], tools: list[dict[str, An
         if isinstance(content, str):
             total += estimate(content)
         elif content is not None:
-            total += estimate(orjson.dumps(content).decode())
+            total += sum(map(_estimate_part, content if isinstance(content, list) else [content]))
         if calls := message.get("tool_calls"):
             total += estimate(orjson.dumps(calls).decode())
     return total
+
+
+def _estimate_part(part: Any) -> int:
+    if isinstance(part, dict) and part.get("type") in {"image_url", "input_audio", "file"}:
+        return PER_PICTURE
+    text = part.get("text") if isinstance(part, dict) else None
+    return estimate(text if isinstance(text, str) else orjson.dumps(part).decode())

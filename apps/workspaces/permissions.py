@@ -14,6 +14,7 @@ ACTS: dict[str, frozenset[Role]] = {
     "ask": frozenset(Role),
     "run_evaluation": frozenset({Role.OWNER, Role.ADMIN, Role.MEMBER}),
     "add_model": frozenset({Role.OWNER, Role.ADMIN}),
+    "set_budget": frozenset({Role.OWNER, Role.ADMIN}),
 }
 
 

@@ -32,7 +32,7 @@ async def model(scripted_model, monkeypatch):
 
 
 @pytest.fixture
-def caller():
+def caller(db):
     return Caller(uuid4(), uuid4(), uuid4(), uuid4(), uuid4())
 
 
