@@ -32,6 +32,7 @@ if PRODUCTION:
 # Apps, from the ground up. Never list "apps" itself: apps.models is an app of its own.
 INSTALLED_APPS = [
     "apps.common",
+    "apps.rest",
     "apps.workspaces",
     "apps.models",
     "apps.knowledge",
@@ -56,6 +57,8 @@ INSTALLED_APPS = [
     "django_htmx",
     "django_q",
     "guardian",
+    "rest_framework",
+    "drf_spectacular",
 ]
 
 MIDDLEWARE = [
@@ -64,6 +67,7 @@ MIDDLEWARE = [
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "csp.middleware.CSPMiddleware",
     "apps.common.middleware.RequestIdMiddleware",
+    "apps.rest.middleware.SlashMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.locale.LocaleMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -219,6 +223,43 @@ FILE_UPLOAD_DIRECTORY_PERMISSIONS = 0o700
 FILE_UPLOAD_HANDLERS = ["apps.common.bodies.UploadHandler"]
 MAX_UPLOAD_BYTES = environment.whole("MAX_UPLOAD_MB", 200, least=1) * 1024 * 1024
 DATA_UPLOAD_MAX_NUMBER_FILES = 1000
+
+# The REST API (docs/api.md)
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": ["rest_framework.authentication.SessionAuthentication"],
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
+    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "apps.rest.negotiation.AlwaysJson",
+    "DEFAULT_THROTTLE_CLASSES": [
+        "apps.rest.throttles.KeyThrottle",
+        "apps.rest.throttles.PersonThrottle",
+        "apps.rest.throttles.WorkspaceThrottle",
+    ],
+    "DEFAULT_THROTTLE_RATES": {
+        "key": f"{environment.whole('API_RATE_KEY', 600, least=1)}/min",
+        "person": f"{environment.whole('API_RATE_PERSON', 1200, least=1)}/min",
+        "workspace": f"{environment.whole('API_RATE_WORKSPACE', 6000, least=1)}/min",
+    },
+    "DEFAULT_SCHEMA_CLASS": "apps.rest.schema.OperationSchema",
+    "EXCEPTION_HANDLER": "apps.rest.handler.translate",
+    "URL_FORMAT_OVERRIDE": None,
+    "FORMAT_SUFFIX_KWARG": None,
+    "UNAUTHENTICATED_USER": "django.contrib.auth.models.AnonymousUser",
+}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "KnowSphere",
+    "VERSION": "1",
+    "OAS_VERSION": "3.1.1",
+    "DESCRIPTION": "Documents, questions and answers whose every fact can be checked. See docs/api.md.",
+    "SERVERS": [{"url": SITE_URL}],
+    "SCHEMA_PATH_PREFIX": "/api/v1",
+    "COMPONENT_SPLIT_REQUEST": True,
+    "COMPONENT_NO_READ_ONLY_REQUIRED": False,
+    "POSTPROCESSING_HOOKS": [
+        "drf_spectacular.hooks.postprocess_schema_enums",
+        "apps.rest.schema.describe_frame",
+    ],
+}
 
 # Background work. At least once, so every task claims its row first; retry > timeout > longest step.
 Q_CLUSTER = {

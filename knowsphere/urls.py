@@ -1,11 +1,20 @@
 """Every route of the product. Each app owns its own table; here they only get their place."""
 
 from django.contrib import admin
-from django.urls import URLPattern, URLResolver, include, path
+from django.urls import URLPattern, URLResolver, include, path, re_path
 
 from apps.common import views
+from apps.knowledge.api import urls as knowledge
+from apps.rest.schema import SchemaView
+from apps.rest.views import Nowhere
 
+api: list[URLPattern | URLResolver] = [
+    path("schema/", SchemaView.as_view(), name="schema"),
+    *knowledge.urlpatterns,
+    re_path(r"", Nowhere.as_view(), name="nowhere"),
+]
 urlpatterns: list[URLPattern | URLResolver] = [
+    path("api/v1/", include((api, "api"))),
     path("healthz", views.healthz, name="healthz"),
     path("readyz", views.readyz, name="readyz"),
     path("accounts/", include("apps.workspaces.account_urls")),

@@ -1,9 +1,10 @@
-"""Originals on their way to a reader: as a download, a piece at a time, never as a page of ours."""
+"""Originals, and the text read from them, on their way to a reader: a piece at a time, never as a page of ours."""
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import IO
+from typing import IO, Any
 
+from django.core.files.storage import default_storage
 from django.http import StreamingHttpResponse
 from django.utils.http import content_disposition_header
 
@@ -27,7 +28,25 @@ def download(document: Document) -> StreamingHttpResponse:
     return response
 
 
-async def _pieces(file: IO[bytes]) -> AsyncIterator[bytes]:
+def text(document: Document) -> StreamingHttpResponse:
+    """Return the Markdown that was read from a document, as plain bytes.
+
+    Raises:
+        FileNotFoundError: it has not been read yet, or the store has lost it.
+    """
+    key = document.markdown_key or document.parsed.get("key", "")  # read, and not indexed yet
+    if not key:
+        raise FileNotFoundError
+    response = StreamingHttpResponse(
+        _pieces(default_storage.open(key, "rb")), content_type="text/markdown; charset=utf-8"
+    )
+    response["Content-Security-Policy"] = "sandbox; default-src 'none'"
+    response["X-Content-Type-Options"] = "nosniff"
+    response["Cache-Control"] = "private, no-store"
+    return response
+
+
+async def _pieces(file: IO[bytes] | Any) -> AsyncIterator[bytes]:
     """Read in a thread, so that neither the loop waits nor the whole file is in memory."""
     try:
         while piece := await asyncio.to_thread(file.read, PIECE_BYTES):

@@ -1,0 +1,139 @@
+"""/documents/ and /chunks/."""
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+from uuid import UUID
+
+from django.db.models import QuerySet
+from django.http import HttpResponseBase
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from apps.knowledge import originals, services
+from apps.knowledge.api.shapes import ChunkOut, ChunkQuery, ContentQuery, DocumentOut, DocumentQuery
+from apps.knowledge.errors import OriginalMissing
+from apps.knowledge.models import Chunk, Document
+from apps.rest.operations import Operation
+from apps.rest.views import ApiView
+from apps.workspaces.api.shapes import within
+
+READ, WRITE = "knowledge:read", "knowledge:write"
+
+
+class Documents(ApiView):
+    """Documents of all bases."""
+
+    operations = {"GET": Operation(output=DocumentOut, query=DocumentQuery, many=True, scope=READ)}
+
+    def on_get(self, request: Request) -> Response:
+        """List the documents that you may read, the newest first."""
+        asked = self.asked()
+        found = Document.objects.visible_to(self.who).filter(**within(self)).named(asked.get("name", ""))
+        exact = {name: asked[name] for name in ("knowledge_base", "status") if name in asked}
+        return self.page(found.filter(**exact))
+
+
+class OneDocument(ApiView):
+    """A document."""
+
+    operations = {
+        "GET": Operation(output=DocumentOut, scope=READ),
+        "DELETE": Operation(status=204, scope=WRITE),
+    }
+
+    def on_get(self, request: Request, document_id: UUID) -> Response:
+        """Return a document and how far it is."""
+        return self.answer(self.row(document_id, Document.objects.visible_to(self.who)))
+
+    def on_delete(self, request: Request, document_id: UUID) -> Response:
+        """Delete a document. It is gone from every search at once."""
+        document = self.row(document_id, Document.objects.editable_by(self.who))
+        services.delete_document(document=document, actor=self.actor)
+        return self.done()
+
+
+class ChangeDocument(ApiView):
+    """An act on a document; the answer is the document after it."""
+
+    operations = {"POST": Operation(output=DocumentOut, status=202, scope=WRITE)}
+    service: ClassVar[Callable[..., object]]
+
+    def rows(self) -> QuerySet[Document]:
+        return Document.objects.editable_by(self.who)
+
+    def on_post(self, request: Request, document_id: UUID) -> Response:
+        """Carry it out."""
+        document = self.row(document_id)
+        type(self).service(document=document, actor=self.actor)
+        document.refresh_from_db()
+        return self.answer(document)
+
+
+class ParseDocument(ChangeDocument):
+    """Read a settled document again from its original; its old text answers until the new one is in."""
+
+    operations = ChangeDocument.operations
+    service = services.reparse_document
+
+
+class IndexDocument(ChangeDocument):
+    """Cut and embed a document again, from the text it has."""
+
+    operations = ChangeDocument.operations
+    service = services.reindex_document
+
+
+class CancelDocument(ChangeDocument):
+    """Stop the work on a document: at once where it waits, else at the worker's next check."""
+
+    operations = ChangeDocument.operations
+    service = services.cancel_document
+
+
+class ContentOfDocument(ApiView):
+    """What is in a document."""
+
+    operations = {"GET": Operation(query=ContentQuery, media_type="application/octet-stream", scope=READ)}
+
+    def on_get(self, request: Request, document_id: UUID) -> HttpResponseBase:
+        """Return the text that was read from a document, as Markdown; or the file itself, as it was uploaded."""
+        document = self.row(document_id, Document.objects.visible_to(self.who))
+        try:
+            return originals.download(document) if self.asked().get("original") else originals.text(document)
+        except FileNotFoundError as error:
+            raise OriginalMissing from error
+
+
+class ChunksOfDocument(ApiView):
+    """The passages of a document."""
+
+    operations = {"GET": Operation(output=ChunkOut, many=True, order=("ordinal", "pk"), scope=READ)}
+
+    def on_get(self, request: Request, document_id: UUID) -> Response:
+        """List the passages of a document, in reading order."""
+        document = self.row(document_id, Document.objects.visible_to(self.who))
+        return self.page(_passages(self.who).filter(document=document))
+
+
+class Chunks(ApiView):
+    """Passages of all documents."""
+
+    operations = {"GET": Operation(output=ChunkOut, query=ChunkQuery, many=True, order=("pk",), scope=READ)}
+
+    def on_get(self, request: Request) -> Response:
+        """List passages of the documents that you may read."""
+        return self.page(_passages(self.who).filter(**self.asked()))
+
+
+class OneChunk(ApiView):
+    """A passage."""
+
+    operations = {"GET": Operation(output=ChunkOut, scope=READ)}
+
+    def on_get(self, request: Request, chunk_id: UUID) -> Response:
+        """Return a passage, as answers cite it."""
+        return self.answer(self.row(chunk_id, _passages(self.who)))
+
+
+def _passages(who: Any) -> QuerySet[Chunk]:
+    return Chunk.objects.visible_to(who).filter(level=Chunk.PARENT)

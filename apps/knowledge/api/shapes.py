@@ -1,0 +1,152 @@
+"""What knowledge looks like in JSON."""
+
+from typing import Any, ClassVar
+
+from rest_framework import serializers
+
+from apps.knowledge.chunkers import CHUNKERS
+from apps.knowledge.errors import failure
+from apps.knowledge.models import Chunk, Document, KnowledgeBase
+from apps.rest.fields import JsonObject
+from apps.workspaces.api.shapes import InWorkspace
+
+
+class KnowledgeBaseOut(serializers.ModelSerializer[KnowledgeBase]):
+    """A knowledge base."""
+
+    editable = serializers.BooleanField(read_only=True, help_text="Whether you may manage it.")
+
+    class Meta:
+        model = KnowledgeBase
+        fields: ClassVar = [
+            "id", "workspace", "name", "description", "restricted", "chunker", "chunker_settings",
+            "embedding_model", "dimensions", "created_at", "editable",
+        ]  # fmt: skip
+        read_only_fields = fields
+
+
+class KnowledgeBaseIn(InWorkspace):
+    """A new knowledge base."""
+
+    name = serializers.CharField(max_length=100)
+    description = serializers.CharField(max_length=500, required=False, allow_blank=True)
+    restricted = serializers.BooleanField(required=False, help_text="Only for people whom it is shared with.")
+    chunker = serializers.ChoiceField(choices=sorted(CHUNKERS), required=False)
+    chunker_settings = JsonObject(required=False)
+
+
+class DocumentOut(serializers.ModelSerializer[Document]):
+    """A document and how far it is."""
+
+    error = serializers.SerializerMethodField(help_text="Why it could not be read or indexed.")
+
+    class Meta:
+        model = Document
+        fields: ClassVar = [
+            "id", "workspace", "knowledge_base", "name", "content_type", "size_bytes", "sha256", "status", "stage",
+            "progress", "error", "generation", "chunk_count", "failed_chunks", "page_count", "created_at",
+            "changed_at", "indexed_at",
+        ]  # fmt: skip
+        read_only_fields = fields
+
+    def get_error(self, document: Document) -> dict[str, Any] | None:
+        """Return the failure of the last attempt in the shape of all errors."""
+        found = failure(document.error_code, document.error_details) if document.error_code else None
+        return found.as_dict() if found else None
+
+
+class DocumentQuery(InWorkspace):
+    """Which documents."""
+
+    knowledge_base = serializers.UUIDField(required=False)
+    status = serializers.ChoiceField(choices=Document.Status.values, required=False)
+    name = serializers.CharField(max_length=255, required=False, help_text="A part of the name.")
+
+
+class FileIn(serializers.Serializer[Any]):
+    """A file."""
+
+    file = serializers.FileField(allow_empty_file=True, max_length=1024, help_text="Its bytes, and its name.")
+
+
+class ContentQuery(serializers.Serializer[Any]):
+    """Which content."""
+
+    original = serializers.BooleanField(required=False, help_text="The file as it was uploaded, not its text.")
+
+
+class ChunkOut(serializers.ModelSerializer[Chunk]):
+    """A passage of a document; `start` and `end` are characters of its text."""
+
+    class Meta:
+        model = Chunk
+        fields: ClassVar = [
+            "id", "document", "knowledge_base", "ordinal", "text", "heading", "page", "page_end", "start", "end",
+        ]  # fmt: skip
+        read_only_fields = fields
+
+
+class ChunkQuery(serializers.Serializer[Any]):
+    """Which chunks."""
+
+    document = serializers.UUIDField(required=False)
+    knowledge_base = serializers.UUIDField(required=False)
+
+
+class SearchIn(serializers.Serializer[Any]):
+    """A search."""
+
+    query = serializers.CharField(max_length=4000)
+    top_k = serializers.IntegerField(min_value=1, max_value=50, default=8)
+    rerank = serializers.BooleanField(default=True)
+
+
+class HitOut(serializers.Serializer[Any]):
+    """A passage that was found."""
+
+    chunk_id = serializers.UUIDField()
+    document_id = serializers.UUIDField()
+    document = serializers.CharField(help_text="The document's name.")
+    text = serializers.CharField()
+    page = serializers.IntegerField(allow_null=True)
+    heading = serializers.CharField()
+    score = serializers.FloatField(help_text="Orders this list, and means nothing outside it.")
+    ranks = serializers.DictField(child=serializers.IntegerField(), help_text="Its place in each leg, from 1.")
+    rerank_score = serializers.FloatField(allow_null=True)
+
+
+class StageOut(serializers.Serializer[Any]):
+    """One stage of a search."""
+
+    name = serializers.CharField()
+    ms = serializers.FloatField()
+    entered = serializers.IntegerField()
+    left = serializers.IntegerField()
+
+
+class SearchOut(serializers.Serializer[Any]):
+    """What a search found. `degraded` names what failed while the rest answered."""
+
+    hits = HitOut(many=True, source="passages")
+    stages = StageOut(many=True)
+    degraded = serializers.ListField(child=serializers.CharField())
+    empty_reason = serializers.CharField(help_text="Why there is nothing: no_base, nothing_indexed, no_match.")
+
+
+class ShareOut(serializers.Serializer[Any]):
+    """Who may read or manage a base besides owners and admins."""
+
+    user = serializers.UUIDField(source="user_id")
+    email = serializers.EmailField(source="user.email")
+    level = serializers.SerializerMethodField()
+
+    def get_level(self, share: Any) -> str:
+        """Return "read" or "manage"."""
+        return str(share.permission.codename).partition("_")[0]
+
+
+class ShareIn(serializers.Serializer[Any]):
+    """A share with a member of the workspace; it replaces an earlier one."""
+
+    user = serializers.UUIDField()
+    level = serializers.ChoiceField(choices=["read", "manage"])

@@ -1,0 +1,98 @@
+"""Who may do what through the API. An address or a method that is not in the table fails the build.
+
+Each row: the status for nobody (signed out), mal (another tenant), bea (viewer) and ann (owner).
+"""
+
+from uuid import uuid4
+
+import pytest
+from django.urls import get_resolver, reverse
+
+from tests.api.world import furnish
+
+PERSONAS = ("nobody", "mal", "bea", "ann")
+LIST = (401, 200, 200, 200)  # everybody's own, which may be nothing
+READ = (401, 404, 200, 200)  # everybody in the workspace
+MANAGE = (401, 404, 404, 200)  # those who may manage the base; for others it is not there
+TABLE = {
+    ("GET", "knowledge-bases"): LIST,
+    ("POST", "knowledge-bases"): (401, 201, 403, 201),
+    ("GET", "knowledge-base"): READ,
+    ("DELETE", "knowledge-base"): (401, 404, 404, 204),
+    ("GET", "documents-of-base"): READ,
+    ("POST", "documents-of-base"): (401, 404, 404, 422),
+    ("POST", "search-base"): (401, 404, 422, 422),
+    ("GET", "shares-of-base"): MANAGE,
+    ("POST", "shares-of-base"): (401, 404, 404, 201),
+    ("DELETE", "share-of-base"): (401, 404, 404, 204),
+    ("GET", "documents"): LIST,
+    ("GET", "document"): READ,
+    ("DELETE", "document"): (401, 404, 404, 204),
+    ("POST", "parse-document"): (401, 404, 404, 202),
+    ("POST", "index-document"): (401, 404, 404, 409),
+    ("POST", "cancel-document"): (401, 404, 404, 409),
+    ("GET", "content-of-document"): READ,
+    ("GET", "chunks-of-document"): READ,
+    ("GET", "chunks"): LIST,
+    ("GET", "chunk"): READ,
+}
+OPEN = {"schema", "nowhere"}
+
+
+def addresses():
+    """Every address of the API: name, the names of its arguments, its methods."""
+    api = next(found for found in get_resolver().url_patterns if getattr(found, "namespace", "") == "api")
+    for pattern in api.url_patterns:
+        if pattern.name not in OPEN:
+            yield pattern.name, tuple(pattern.pattern.converters), tuple(pattern.callback.cls.operations)
+
+
+def test_every_address_and_method_is_in_the_table():
+    found = {(method, name) for name, _, methods in addresses() for method in methods}
+    assert found == set(TABLE)
+
+
+@pytest.fixture
+def things(acme, ann, bea, handbook):
+    return furnish(acme, ann, bea, handbook)
+
+
+def body(name, things):
+    """What a write sends, where it must be right for the row's status."""
+    return {
+        "knowledge-bases": {"name": "New"},
+        "shares-of-base": {"user": str(things.user_id), "level": "manage"},
+    }.get(name, {})
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("persona", PERSONAS)
+def test_answers_as_the_table_says(api, things, persona):
+    from django.db import transaction
+
+    arguments = {name: names for name, names, _ in addresses()}
+    caller = api(persona)
+    wrong = []
+    for (method, name), expected in TABLE.items():
+        address = reverse(f"api:{name}", kwargs={argument: getattr(things, argument) for argument in arguments[name]})
+        mark = transaction.savepoint()
+        form = {"format": "multipart"} if name == "documents-of-base" and method == "POST" else {}
+        answer = getattr(caller, method.lower())(address, body(name, things) if method != "GET" else None, **form)
+        transaction.savepoint_rollback(mark)
+        if answer.status_code != expected[PERSONAS.index(persona)]:
+            wrong.append((method, name, answer.status_code, getattr(answer, "data", None)))
+    assert wrong == []
+
+
+@pytest.mark.django_db
+def test_an_id_that_is_nobodys_looks_like_one_of_somebody_else(api, things):
+    """Each address with one foreign id at a time, as mal, and with an id that does not exist, as ann."""
+    for name, arguments, methods in addresses():
+        for method in methods:
+            for persona, ids in (("mal", vars(things)), ("ann", {key: uuid4() for key in vars(things)})):
+                if arguments:
+                    address = reverse(f"api:{name}", kwargs={argument: ids[argument] for argument in arguments})
+                    answer = getattr(api(persona), method.lower())(address)
+                    assert answer.status_code == 404, (persona, method, name)
+                    assert answer.json()["code"] == "not_found"
+                    assert answer.json()["details"] == {}
