@@ -93,3 +93,12 @@ class ServiceUnavailable(KnowSphereError):
     status = 503
     retryable = True
     user_message = _("%(service)s does not answer at the moment. Nothing is lost; try again soon.")
+
+
+class Unexpected(KnowSphereError):
+    """A failure that nobody foresaw; the log has it under the request's id."""
+
+    code = "internal_error"
+    status = 500
+    retryable = True
+    user_message = _("Something went wrong on our side. Try again; if it stays, send your operator the request id.")

@@ -13,7 +13,7 @@ import orjson
 from channels.generic.websocket import AsyncWebsocketConsumer
 from django.utils import translation
 
-from apps.common.errors import KnowSphereError, NotFound, ServiceUnavailable
+from apps.common.errors import KnowSphereError, NotFound, ServiceUnavailable, Unexpected
 from apps.conversations import errors, frames, services, signin
 from apps.conversations.engine import ENGINE
 
@@ -26,14 +26,6 @@ FRAMES_AT_ONCE, FRAMES_A_SECOND = 40, 10.0  # beyond, a socket is read as slowly
 
 
 _open: Counter[UUID] = Counter()  # sockets of each person
-
-
-class Unexpected(KnowSphereError):
-    """A failure that nobody foresaw; the log has it."""
-
-    code = "internal_error"
-    status = 500
-    retryable = True
 
 
 class RefusingConsumer(AsyncWebsocketConsumer):

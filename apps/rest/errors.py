@@ -99,12 +99,3 @@ class RequestInProgress(KnowSphereError):
     status = 409
     retryable = True
     user_message = _("The same request is still being carried out. Wait a moment, then send it again.")
-
-
-class Unexpected(KnowSphereError):
-    """A failure that nobody foresaw; the log has it under the request's id."""
-
-    code = "internal_error"
-    status = 500
-    retryable = True
-    user_message = _("Something went wrong on our side. Try again; if it stays, send your operator the request id.")

@@ -25,7 +25,7 @@ def translate(exception: Exception, context: dict[str, Any]) -> Response:
     error = refusal(getattr(request, "_request", request)) or known(exception)
     if error is None:
         logger.error("an API view raised", exc_info=exception)
-        error = errors.Unexpected()
+        error = common.Unexpected()
     elif error.status >= 500:
         logger.error("%s: %s", error.code, error.details)
     response = Response(error.as_dict(), status=error.status)

@@ -17,7 +17,7 @@ def api(request, ann):
     """Call the API as somebody: ``api("ann").get("knowledge-bases")``."""
 
     def api(name="ann", **headers):
-        client = Caller(headers={name: value for name, value in headers.items()})
+        client = Caller(headers=headers)
         if name != "nobody":
             client.force_login(request.getfixturevalue(name))
         return client
