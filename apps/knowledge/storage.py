@@ -155,8 +155,9 @@ def _new_ids(count: int) -> list[bytes]:
 
 
 def _passage(drafts: Sequence[ChunkDraft], place: int) -> int:
+    """Return the passage that a hit on a chunk is a hit on: itself, or the one that it is a child of."""
     parent = drafts[place].parent
-    return place if parent is None else parent
+    return place if parent is None or drafts[place].level == PARENT else parent
 
 
 def _root(drafts: Sequence[ChunkDraft], place: int) -> int:

@@ -1,20 +1,34 @@
-"""How documents are cut. To add one: write ``chunkers/<name>.py`` with ``chunk``, ``SETTINGS``, add its line here.
+"""How documents are cut. To add a way: write ``chunkers/<name>.py`` with ``chunk`` and settings, add two lines here.
 
 A chunker is a pure function ``chunk(markdown, pages, settings, count_tokens) -> list[ChunkDraft]``.
 Its settings are validated when a base is saved and again when they are used, since a stored row may be
-older than the rules.
+older than the rules. Indexing and every preview call ``cut``, so that a preview shows what will be indexed.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from apps.common.errors import InvalidInput
 from apps.common.registry import Registry
-from apps.knowledge.chunkers.drafts import Chunker, ChunkerSettings, SettingRefused
+from apps.knowledge.chunkers.drafts import ChunkDraft, Chunker, PageMark, TokenCounter
+from apps.knowledge.chunkers.settings import ChunkerSettings, SettingRefused
 
-CHUNKERS = Registry[Chunker]("chunker", {"parent_child": "apps.knowledge.chunkers.parent_child.chunk"})
+HERE = "apps.knowledge.chunkers"
+CHUNKERS = Registry[Chunker](
+    "chunker",
+    {
+        "by_heading": f"{HERE}.by_heading.chunk",
+        "parent_child": f"{HERE}.parent_child.chunk",
+        "three_level": f"{HERE}.three_level.chunk",
+    },
+)
 SETTINGS = Registry[type[ChunkerSettings]](
-    "chunker settings", {"parent_child": "apps.knowledge.chunkers.parent_child.ParentChildSettings"}
+    "chunker settings",
+    {
+        "by_heading": f"{HERE}.by_heading.ByHeadingSettings",
+        "parent_child": f"{HERE}.parent_child.ParentChildSettings",
+        "three_level": f"{HERE}.three_level.ThreeLevelSettings",
+    },
 )
 
 
@@ -28,5 +42,30 @@ def validated_settings(chunker: str, values: Mapping[str, Any]) -> ChunkerSettin
         raise InvalidInput(field="chunker", reason=f"there is no chunker {chunker!r}")
     try:
         return SETTINGS.get(chunker).of(values)
+    except SettingRefused as refused:
+        raise InvalidInput(field=refused.field, reason=refused.reason) from refused
+
+
+def cut(
+    chunker: str,
+    values: Mapping[str, Any],
+    markdown: str,
+    pages: Sequence[Sequence[int]],
+    *,
+    most_tokens: int,
+    count_tokens: TokenCounter,
+) -> list[ChunkDraft]:
+    """Cut a document with a chunker and its stored or typed settings.
+
+    ``pages`` holds (number, offset in the Markdown) of each page, in order. ``most_tokens`` is what the
+    embedding model reads of a chunk, less what is put before it; ``count_tokens`` counts as it does.
+
+    Raises:
+        InvalidInput: the settings cannot be used.
+    """
+    settings = validated_settings(chunker, values).within(most_tokens)
+    marks = [PageMark(number, start) for number, start in pages]
+    try:
+        return CHUNKERS.get(chunker)(markdown, marks, settings, count_tokens)
     except SettingRefused as refused:
         raise InvalidInput(field=refused.field, reason=refused.reason) from refused

@@ -43,9 +43,10 @@ class _Line:
     end: int
 
 
-def blocks(markdown: str) -> Iterator[Block]:
-    """Yield the blocks in order. Blank lines belong to no block; everything else belongs to one."""
-    lines = [_Line(m.group().rstrip("\n"), m.start(), m.end()) for m in LINE.finditer(markdown)]
+def blocks(markdown: str, start: int = 0, end: int | None = None) -> Iterator[Block]:
+    """Yield the blocks of a stretch in order. Blank lines belong to no block; everything else belongs to one."""
+    stretch = LINE.finditer(markdown, start, len(markdown) if end is None else end)
+    lines = [_Line(m.group().rstrip("\n"), m.start(), m.end()) for m in stretch]
     at = 0
     while at < len(lines):
         line = lines[at]

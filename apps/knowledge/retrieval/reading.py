@@ -74,9 +74,11 @@ async def list_chunks(
             ORDER BY c.ordinal OFFSET %(first)s LIMIT %(count)s"""
     else:
         wanted = """NOT c.disabled
-            AND c.id IN (SELECT coalesce(parent_id, id) FROM knowledge_chunk WHERE id = ANY(%(chunks)s))
+            AND c.id IN (SELECT CASE level WHEN 1 THEN parent_id ELSE id END FROM knowledge_chunk
+                         WHERE id = ANY(%(chunks)s))
             ORDER BY (SELECT min(array_position(%(chunks)s, k.id)) FROM knowledge_chunk k
-                      WHERE k.id = ANY(%(chunks)s) AND (k.id = c.id OR k.parent_id = c.id)) LIMIT %(count)s"""
+                      WHERE k.id = ANY(%(chunks)s) AND (k.id = c.id OR (k.level = 1 AND k.parent_id = c.id)))
+            LIMIT %(count)s"""
     parameters = {
         **door.parameters,
         "document": document_id,

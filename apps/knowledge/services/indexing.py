@@ -4,12 +4,11 @@ The base's embedding model is fixed by the first document: later documents use i
 workspace's default has become, because vectors of two models cannot be compared.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from apps.knowledge import storage
-from apps.knowledge.chunkers import CHUNKERS, validated_settings
-from apps.knowledge.chunkers.drafts import ChunkDraft, PageMark
+from apps.knowledge import chunkers, storage
+from apps.knowledge.chunkers.drafts import ChunkDraft
 from apps.knowledge.errors import EmbeddingChanged, EmbeddingFailed, EmptyFile
 from apps.knowledge.index_text import EMBEDDED_LEVELS, embedding_input
 from apps.knowledge.models import KnowledgeBase
@@ -39,8 +38,9 @@ def index(work: Work, markdown: str, parsed: dict[str, Any], *, embed: Embed) ->
     import numpy as np
 
     document = work.document
-    model = embedder_of(document.knowledge_base)
-    drafts = cut(document.knowledge_base, markdown, parsed["pages"], model)
+    base = document.knowledge_base
+    model = embedder_of(base)
+    drafts = cut(base.chunker, base.chunker_settings, markdown, parsed["pages"], model)
     if not drafts:
         raise EmptyFile
     vectors = embed(work, drafts, model)
@@ -64,17 +64,24 @@ def index(work: Work, markdown: str, parsed: dict[str, Any], *, embed: Embed) ->
 
 
 def cut(
-    knowledge_base: KnowledgeBase, markdown: str, pages: Sequence[Sequence[int]], model: ResolvedModel
+    chunker: str,
+    settings: Mapping[str, Any],
+    markdown: str,
+    pages: Sequence[Sequence[int]],
+    model: ResolvedModel,
 ) -> list[ChunkDraft]:
-    """Cut with the base's chunker, so that the model reads each chunk whole, with the title before it.
+    """Cut with a base's chunker, so that the model reads each chunk whole, with the title before it.
 
     The settings are checked again, because the row may be old.
     """
-    settings = validated_settings(knowledge_base.chunker, knowledge_base.chunker_settings)
-    settings = settings.within(max(model.max_input - TITLE_TOKENS, LEAST_TOKENS))
-    chunker = CHUNKERS.get(knowledge_base.chunker)
-    marks = [PageMark(number, start) for number, start in pages]
-    return chunker(markdown, marks, settings, gateway.token_counter(model))
+    return chunkers.cut(
+        chunker,
+        settings,
+        markdown,
+        pages,
+        most_tokens=max(model.max_input - TITLE_TOKENS, LEAST_TOKENS),
+        count_tokens=gateway.token_counter(model),
+    )
 
 
 def embedder_of(knowledge_base: KnowledgeBase) -> ResolvedModel:

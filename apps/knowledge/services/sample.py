@@ -118,10 +118,13 @@ def build() -> int:
 def wanted() -> dict[bytes, str]:
     """Return what is embedded for the guide as it is cut now, by key."""
     parse = PARSERS.get("text/markdown")
+    base = KnowledgeBase()
     inputs: dict[bytes, str] = {}
     for page in pages():
         parsed = parse(BytesIO(page.content))
-        drafts = indexing.cut(KnowledgeBase(), parsed.markdown, parsed.pages, BUILTIN[Kind.EMBEDDING])
+        drafts = indexing.cut(
+            base.chunker, base.chunker_settings, parsed.markdown, parsed.pages, BUILTIN[Kind.EMBEDDING]
+        )
         texts = _inputs(page.name, drafts)
         inputs.update(zip(map(_key, texts), texts, strict=True))
     return inputs
