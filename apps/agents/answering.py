@@ -8,9 +8,10 @@ from apps.agents.citations import CitationFilter
 from apps.agents.context import TurnContext
 from apps.agents.context_layout import lay_out, turn_context
 from apps.agents.errors import EmptyAnswer
+from apps.agents.handoff import handed_off
 from apps.agents.prefix import fingerprint, request_bytes, shared_length
 from apps.agents.prompts import identity
-from apps.agents.state import TurnState
+from apps.agents.state import TurnState, ids_of_turns
 from apps.common.text import storable
 from apps.models.chat import ChatRequest, Wire
 
@@ -41,9 +42,9 @@ def request_for(state: TurnState, context: TurnContext, *, tools: Sequence[Wire]
         identity=identity(context.agent),
         switches=context.switches,
         turn_context=background,
+        handoff=context.record.handoff.text(),
+        handed_off=handed_off(ids_of_turns(state), context.record.handoff),
         withdrawn=state.get("withdrawn") or (),
-        history_budget=context.budget.history_tokens,
-        size=context.size,
     )
     request = ChatRequest(
         messages=messages,
@@ -89,6 +90,7 @@ async def answer(context: TurnContext, request: ChatRequest, *, final: bool = Fa
                     calls = [_storable_call(call) for call in delta.tool_calls]
                 if delta.usage:
                     record.usage += delta.usage
+                    record.prompt_tokens = delta.usage.prompt
                 record.cut = delta.finish_reason == "length"
     finally:
         _pass_on(context, markers.finish(), between)

@@ -1,6 +1,6 @@
 """What a turn's nodes and tools are given: powers already bound to the asker, and nothing else.
 
-Nodes and tools import neither Django nor Channels: all they can do is here, bound by ``bindings``
+Nodes and tools import neither Django nor Channels: all they can do is here, bound by ``powers``
 before the graph starts.
 """
 
@@ -11,6 +11,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from uuid import UUID
 
+from apps.agents.handoff import Handoff
 from apps.agents.sources import SourceLedger
 from apps.knowledge.retrieval.passages import Passage, SearchResult
 from apps.models.chat import ChatDelta, ChatReply, ChatRequest, Usage, Wire
@@ -58,7 +59,6 @@ class Budget:
     wall_s: float = 240.0
     tool_s: float = 30.0
     prompt_tokens: int = 24_000
-    history_tokens: int = 12_000
 
 
 @runtime_checkable
@@ -82,6 +82,8 @@ class TurnRecord:
     usage: Usage = field(default_factory=Usage)
     results: dict[str, Any] = field(default_factory=dict)  # of tool calls, by name and arguments
     full: dict[str, str] = field(default_factory=dict)  # results that were put away, by call
+    handoff: Handoff = field(default_factory=Handoff)  # of earlier turns; replaced when more are handed off
+    prompt_tokens: int = 0  # of the last request, as the vendor counted
     calls: int = 0
     repeats: int = 0
     rounds: int = 0
@@ -166,9 +168,16 @@ class TurnContext:
     ask_fast: Callable[[ChatRequest], Awaitable[ChatReply]]
     decide: Callable[[str], Awaitable[Decision]]
     size: Callable[[Wire], int]
+    window: int  # tokens that the main model takes
+    fixed_tokens: int  # of tool schemas and system message
     # memory: the asker's own
     remember: Callable[[Sequence[str]], Awaitable[None]]
     background: tuple[str, ...]  # what they said earlier and belongs to the question
+    # the conversation's own
+    note: str  # what it is about, for what points back
+    store_note: Callable[[str], Awaitable[None]]
+    store_handoff: Callable[[Handoff], Awaitable[bool]]  # False: a quicker one was there
+    handoff_of: Callable[[Sequence[UUID]], Awaitable[Handoff]]  # the newest up to one of some answers
     # to the asker
     emit: Callable[[str, dict[str, Any]], None]
     token: Callable[[str], None]

@@ -7,7 +7,7 @@ from django.conf import settings
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
-from apps.agents.querysets import AgentQuerySet, ToolResultRefQuerySet
+from apps.agents.querysets import AgentQuerySet, HandoffQuerySet, ToolResultRefQuerySet
 from apps.knowledge.models import KnowledgeBase
 from apps.models.models import ModelConfig
 from apps.workspaces.models import Workspace
@@ -77,3 +77,29 @@ class ToolResultRef(models.Model):
 
     def __str__(self) -> str:
         return f"tool result {self.pk}"
+
+
+class ConversationHandoff(models.Model):
+    """What stands for the turns of a conversation that have left the prompt, up to one answer.
+
+    ``summary_upto_message_id`` is the last answer that is in it: nothing up to there is summarised again.
+    Each handoff is a row of its own, so that a branch from an earlier turn finds the one of its own past.
+    """
+
+    summary_upto_message_id = models.UUIDField(primary_key=True)
+    conversation = models.UUIDField(db_index=True)
+    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="+")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    turns = models.PositiveIntegerField()
+    parts = models.JSONField()
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = HandoffQuerySet.as_manager()
+
+    class Meta:
+        verbose_name = _("conversation handoff")
+        verbose_name_plural = _("conversation handoffs")
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return f"handoff up to {self.pk}"

@@ -20,6 +20,10 @@ NOTICES = {
     "no_checkpoint": _(
         "The conversation's state could not be reached. This answer was made from memory and is complete."
     ),
+    "no_history": _(
+        "The earlier turns of this conversation could not be read. This answer was made without them; "
+        "ask again if it depends on them."
+    ),
     "cut": _("The answer reached the model's length limit."),
 }
 

@@ -8,7 +8,7 @@ from django.db import models
 from apps.workspaces.models import User, Workspace
 
 if TYPE_CHECKING:
-    from apps.agents.models import Agent, ToolResultRef
+    from apps.agents.models import Agent, ConversationHandoff, ToolResultRef
 
 
 class AgentQuerySet(models.QuerySet["Agent"]):
@@ -28,6 +28,16 @@ class ToolResultRefQuerySet(models.QuerySet["ToolResultRef"]):
 
     def visible_to(self, user: User | AnonymousUser) -> Self:
         """Keep the user's own, in workspaces that they still belong to."""
+        return self.filter(user_id=user.pk, workspace__in=Workspace.objects.visible_to(user))
+
+    editable_by = visible_to
+
+
+class HandoffQuerySet(models.QuerySet["ConversationHandoff"]):
+    """Reads of handoffs: each belongs to the person whose conversation it is of."""
+
+    def visible_to(self, user: User | AnonymousUser) -> Self:
+        """Keep those of the user's own conversations, in workspaces that they still belong to."""
         return self.filter(user_id=user.pk, workspace__in=Workspace.objects.visible_to(user))
 
     editable_by = visible_to

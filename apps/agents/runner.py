@@ -14,11 +14,13 @@ from django.db import DatabaseError
 from django.utils import translation
 
 from apps.agents import services
-from apps.agents.bindings import Bound, bind, context_for
+from apps.agents.bindings import Bound, bind
 from apps.agents.context import TurnContext, TurnRecord
 from apps.agents.errors import TurnFailed
 from apps.agents.languages import language_of
 from apps.agents.messages import INTERRUPTED_ANSWER
+from apps.agents.notices import say
+from apps.agents.powers import context_for
 from apps.agents.turn import EventSink, TurnOutcome, TurnRequest
 from apps.common.database import in_db
 from apps.common.errors import KnowSphereError, ServiceUnavailable
@@ -28,11 +30,14 @@ from apps.models.chat import Wire
 if TYPE_CHECKING:
     from apps.agents.checkpoints import TurnSaver
     from apps.agents.graph import Graph
+    from apps.agents.state import TurnState
 
 logger = logging.getLogger(__name__)
 
 _warming: asyncio.Task[None] | None = None
+_behind: set[asyncio.Task[None]] = set()  # what is done behind answers
 SAVING_S = 6.0  # for the state of a turn that did not end by itself
+CLOSING_S = 5.0  # for what is done behind answers, when the process ends
 
 
 def warm() -> None:
@@ -49,21 +54,31 @@ async def start() -> None:
 
 
 async def stop() -> None:
-    """Close the checkpoints' pool."""
+    """Let what is done behind answers finish or be dropped; close the checkpoints' pool."""
     global _warming
     warming, _warming = _warming, None  # it belongs to this event loop; a later start has another
     if warming is not None:
         await asyncio.wait({warming})
+    mine = {task for task in _behind if task.get_loop() is asyncio.get_running_loop()}
+    if mine:
+        _done, late = await asyncio.wait(mine, timeout=CLOSING_S)
+        for task in late:
+            task.cancel()
     from apps.agents import checkpoints
 
     await checkpoints.close_pool()
 
 
-async def forget(conversation_id: UUID) -> None:
-    """Erase what the graph kept of a conversation; called when the conversation is erased."""
+async def forget_state(conversation_id: UUID) -> None:
+    """Erase the graph's state alone: the next turn rebuilds it from rows."""
     from apps.agents import checkpoints
 
     await checkpoints.forget(str(conversation_id))
+
+
+async def forget(conversation_id: UUID) -> None:
+    """Erase all that is kept of a conversation here; called when the conversation is erased."""
+    await forget_state(conversation_id)
     await in_db(services.erase_conversation, conversation_id)
 
 
@@ -147,9 +162,10 @@ class _Turn:
         config["recursion_limit"] = graph.recursion_limit(context.budget.rounds)
         running = graph.build().copy({"checkpointer": saver}) if saver else graph.build()
         error: KnowSphereError | None = None
+        state: Any = None
         try:
             durability: Literal["exit"] | None = "exit" if saver else None
-            await running.ainvoke(TurnState(route=""), config, context=context, durability=durability)
+            state = await running.ainvoke(TurnState(route=""), config, context=context, durability=durability)
         except asyncio.CancelledError:
             await asyncio.shield(asyncio.ensure_future(self._keep_partial(running, config, saver)))
             raise
@@ -162,6 +178,8 @@ class _Turn:
             await self._keep_partial(running, config, saver)
         if saver is not None:
             await saver.keep_latest(str(self.request.conversation_id))
+        if error is None:
+            _go_on(context, state)
         return self._outcome(context, error, warned=saver is None or saver.lost)
 
     async def _lost_messages(self, values: dict[str, Any] | None) -> list[Wire] | None:
@@ -176,6 +194,7 @@ class _Turn:
             return await self.request.history()
         except Exception:
             logger.exception("turn %s goes on without the earlier ones", self.request.turn_id)
+            self._warn("checkpoint", say(self.language, "no_history"))
             return []
 
     async def _keep_partial(self, running: "Graph", config: Any, saver: "TurnSaver | None") -> None:
@@ -221,6 +240,34 @@ class _Turn:
 
     def _warn(self, name: str, detail: str) -> None:
         self.events.emit("step", {"name": name, "status": "failed", "elapsed_ms": 0, "detail": detail})
+
+
+def _go_on(context: TurnContext, state: "TurnState") -> None:
+    """Do what is due behind an answer, in a task of its own: nobody waits for it."""
+    from apps.agents import afterwards
+
+    if not afterwards.is_due(context, state):
+        return
+    task = asyncio.create_task(afterwards_of(context, state))
+    _behind.add(task)
+    task.add_done_callback(_behind.discard)
+
+
+async def afterwards_of(context: TurnContext, state: "TurnState") -> None:
+    """Do what is due behind one answer; whatever fails is logged, and done behind a later one."""
+    from apps.agents import afterwards
+
+    try:
+        await afterwards.afterwards(context, state)
+    except Exception:
+        logger.exception("what follows turn %s failed", context.turn_id)
+
+
+async def settled() -> None:
+    """Wait until what is due behind the answers so far is done."""
+    mine = {task for task in _behind if task.get_loop() is asyncio.get_running_loop()}
+    if mine:
+        await asyncio.wait(mine)
 
 
 def _failed(error: KnowSphereError, language: str) -> TurnOutcome:

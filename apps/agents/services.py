@@ -6,9 +6,12 @@ from uuid import UUID
 from django.db import transaction
 from django.utils.translation import gettext as _
 
-from apps.agents.models import Agent, ToolResultRef
+from apps.agents.handoff import Handoff
+from apps.agents.models import Agent, ConversationHandoff, ToolResultRef
+from apps.memory.services import erase_note
 from apps.workspaces.models import User, Workspace
 
+HANDOFFS_KEPT = 8  # of a conversation, for its branches
 DEFAULT_TOOLS = ("doc_retrieval", "get_document_info", "grep_chunks", "list_chunks")
 
 
@@ -57,6 +60,27 @@ def store_result(
     )
 
 
+def store_handoff(*, workspace: Workspace, actor: User, conversation: UUID, handoff: Handoff) -> bool:
+    """Keep a handoff, and of the conversation's older ones the newest few; False where it was there already."""
+    if handoff.upto is None:
+        return False
+    _row, created = ConversationHandoff.objects.get_or_create(
+        summary_upto_message_id=handoff.upto,
+        defaults={
+            "conversation": conversation,
+            "workspace": workspace,
+            "user": actor,
+            "turns": handoff.turns,
+            "parts": handoff.as_json(),
+        },
+    )
+    own = ConversationHandoff.objects.filter(conversation=conversation).order_by("-created_at")
+    own.exclude(pk__in=own.values("pk")[:HANDOFFS_KEPT]).delete()
+    return created
+
+
 def erase_conversation(conversation: UUID) -> None:
-    """Erase what an erased conversation's tools had put away."""
+    """Erase what an erased conversation's turns had put away: results of tools, handoff, note."""
     ToolResultRef.objects.filter(conversation=conversation).delete()
+    ConversationHandoff.objects.filter(conversation=conversation).delete()
+    erase_note(conversation)

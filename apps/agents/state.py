@@ -14,6 +14,11 @@ def append(before: list[Wire] | None, new: list[Wire] | None) -> list[Wire]:
     return (before or []) + (new or [])
 
 
+def append_ids(before: list[str] | None, new: list[str] | None) -> list[str]:
+    """Join two lists of ids; the reducer of ``turns``."""
+    return (before or []) + (new or [])
+
+
 def join(before: dict[str, list[str]] | None, new: dict[str, list[str]] | None) -> dict[str, list[str]]:
     """Join what calls showed; a call id that a vendor gives twice stands for both; the reducer of ``documents``."""
     joined = dict(before or {})
@@ -26,15 +31,21 @@ class TurnState(TypedDict, total=False):
     """The conversation's raw messages, and what is known about the turn in progress.
 
     ``messages`` are OpenAI-wire dicts exactly as they were asked and answered (what a model is
-    shown is a view of them, see ``context_layout``). ``turn`` counts the conversation's turns, so that a
-    checkpoint that missed one is noticed. ``fingerprint`` stands for the bytes of the last request
-    (see ``prefix``). ``documents`` says for each call of a tool which documents its result shows;
-    ``withdrawn`` are calls of earlier turns with one that may not be read any more. Untracked
-    values live for one turn and never reach a checkpoint.
+    shown is a view of them, see ``context_layout``); ``turns`` are the ids of the turns that they
+    make, one for each question ("" where it is not known). ``turn`` counts the conversation's turns,
+    so that a checkpoint that missed one is noticed. ``prompt_tokens`` is what the main model's last
+    request cost, as its vendor counted. ``handoff_shown`` is the handoff that the asker has seen.
+    ``fingerprint`` stands for the bytes of the last request (see ``prefix``). ``documents`` says for
+    each call of a tool which documents its result shows; ``withdrawn`` are calls of earlier turns
+    with one that may not be read any more. Untracked values live for one turn and never reach a
+    checkpoint.
     """
 
     messages: Annotated[list[Wire], append]
+    turns: Annotated[list[str], append_ids]
     turn: int
+    prompt_tokens: int
+    handoff_shown: str
     rewrite_query: str
     intent: str
     image_description: str
@@ -48,3 +59,10 @@ class TurnState(TypedDict, total=False):
     route: Annotated[str, UntrackedValue]
     notice: Annotated[str, UntrackedValue]
     steps_left: RemainingSteps
+
+
+def ids_of_turns(state: TurnState) -> list[str]:
+    """Return the id of each turn of ``messages``, "" where it is not known."""
+    count = sum(message["role"] == "user" for message in state.get("messages") or [])
+    known = (state.get("turns") or [])[-count:] if count else []
+    return [""] * (count - len(known)) + known

@@ -21,6 +21,7 @@ EVENTS: dict[str, tuple[str, ...]] = {
     "turn.started": ("question", "conversation", "agent", "model"),
     "step": ("name", "status", "elapsed_ms", "detail"),
     "understanding": ("rewrite_query", "intent", "confidence", "method", "image_description"),
+    "handoff": ("turns", "text", "summary_upto_message_id"),
     "reasoning.delta": ("text",),
     "token": ("text",),
     "block": ("index", "html", "end"),

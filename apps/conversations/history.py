@@ -23,14 +23,20 @@ def up_to(turn_id: UUID | None) -> Callable[[], Awaitable[list[Wire]]]:
     return read
 
 
-def _messages(found: list[tuple[int, str, str]]) -> list[Wire]:
-    """Return question and answer of each turn; a question that got no answer is left out."""
-    pairs: dict[int, dict[str, str]] = {}
-    for number, role, text in found:
-        pairs.setdefault(number, {})[role] = text
+def _messages(found: list[tuple[UUID, str, str]]) -> list[Wire]:
+    """Return question and answer of each turn; a question that got no answer is left out.
+
+    A question's message carries its turn's id as ``turn``: what was handed off is known by it.
+    """
+    pairs: dict[UUID, dict[str, str]] = {}
+    for turn, role, text in found:
+        pairs.setdefault(turn, {})[role] = text
     return [
-        {"role": role, "content": pair[role]}
-        for pair in pairs.values()
+        message
+        for turn, pair in pairs.items()
         if pair.get("assistant") and pair.get("user")
-        for role in ("user", "assistant")
+        for message in (
+            {"role": "user", "content": pair["user"], "turn": str(turn)},
+            {"role": "assistant", "content": pair["assistant"]},
+        )
     ]

@@ -20,7 +20,7 @@ _BACK = """
 """
 PATH = f"{_BACK} SELECT id FROM path ORDER BY depth"  # noqa: S608 (our own text)
 MESSAGES = f"""
-    {_BACK} SELECT path.number, m.role, m.text FROM path JOIN conversations_message m ON m.turn_id = path.id
+    {_BACK} SELECT path.id, m.role, m.text FROM path JOIN conversations_message m ON m.turn_id = path.id
     ORDER BY path.number
 """  # noqa: S608
 ATTACHMENTS = f"""
@@ -56,10 +56,10 @@ def newest_below(turn_id: UUID) -> UUID:
         return UUID(str(found))
 
 
-async def read_messages(connection: Connection, turn_id: UUID, *, limit: int) -> list[tuple[int, str, str]]:
-    """Return number, role and text of the messages on the way to a turn, the oldest turn first."""
+async def read_messages(connection: Connection, turn_id: UUID, *, limit: int) -> list[tuple[UUID, str, str]]:
+    """Return turn, role and text of the messages on the way to a turn, the oldest turn first."""
     cursor = await connection.execute(MESSAGES, (turn_id, limit))
-    return [(row["number"], row["role"], row["text"]) for row in await cursor.fetchall()]
+    return [(row["id"], row["role"], row["text"]) for row in await cursor.fetchall()]
 
 
 async def read_attachments(

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from django.utils.translation import gettext as _
 
 WARNINGS = {"store_answer", "checkpoint"}  # steps that appear only when something is amiss
-SHOWN_TYPES = ("step", "understanding", "tool.started", "tool.finished")
+SHOWN_TYPES = ("step", "handoff", "understanding", "tool.started", "tool.finished")
 
 
 class Event(Protocol):
@@ -30,12 +30,14 @@ class Line:
     state: str = "running"
     seconds: float | None = None
     details: list[str] = field(default_factory=list)
+    note: str = ""  # longer, folded away
 
 
 def words() -> dict[str, list[str]]:
     """Return for each step that is shown what to call it while it runs and when it is done."""
     return {
         "query_understand": [_("Understanding the question"), _("Understood the question")],
+        "handoff": [_("Summing up earlier turns"), _("Summed up earlier turns")],
         "doc_retrieval": [_("Searching"), _("Searched")],
         "grep_chunks": [_("Searching for exact words"), _("Searched for exact words")],
         "list_chunks": [_("Reading passages"), _("Read passages")],
@@ -77,6 +79,8 @@ def _apply(lines: dict[str, Line], kind: str, data: dict[str, Any]) -> None:
         _step(lines, data["name"], data)
         if data.get("detail"):
             lines[data["name"]].details.append(str(data["detail"]))
+    elif kind == "handoff":
+        lines["handoff"] = Line("handoff", "handoff", "", state="ok", note=str(data.get("text", "")))
     elif kind == "understanding" and "query_understand" in lines and data.get("rewrite_query"):
         lines["query_understand"].details = [f"“{data['rewrite_query']}”"]
     elif kind == "tool.started":

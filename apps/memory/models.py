@@ -7,7 +7,7 @@ from django.conf import settings
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
-from apps.memory.querysets import MemoryItemQuerySet
+from apps.memory.querysets import MemoryItemQuerySet, NoteQuerySet
 from apps.workspaces.models import Workspace
 
 
@@ -38,3 +38,26 @@ class MemoryItem(models.Model):
 
     def __str__(self) -> str:
         return f"memory item {self.pk}"
+
+
+class ConversationNote(models.Model):
+    """What a conversation is about, in about 500 characters; helps to understand questions that point back.
+
+    ``conversation`` is a row of an app above, so a bare id; the conversation's erasing erases this too.
+    """
+
+    conversation = models.UUIDField(primary_key=True)
+    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="+")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    text = models.CharField(max_length=1000)
+    changed_at = models.DateTimeField(auto_now=True)
+
+    objects = NoteQuerySet.as_manager()
+
+    class Meta:
+        verbose_name = _("conversation note")
+        verbose_name_plural = _("conversation notes")
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return f"note of conversation {self.pk}"

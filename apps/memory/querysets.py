@@ -8,7 +8,7 @@ from django.db import models
 from apps.workspaces.models import User, Workspace
 
 if TYPE_CHECKING:
-    from apps.memory.models import MemoryItem
+    from apps.memory.models import ConversationNote, MemoryItem
 
 
 class MemoryItemQuerySet(models.QuerySet["MemoryItem"]):
@@ -16,6 +16,16 @@ class MemoryItemQuerySet(models.QuerySet["MemoryItem"]):
 
     def visible_to(self, user: User | AnonymousUser) -> Self:
         """Keep the user's own items in workspaces that they still belong to."""
+        return self.filter(user_id=user.pk, workspace__in=Workspace.objects.visible_to(user))
+
+    editable_by = visible_to
+
+
+class NoteQuerySet(models.QuerySet["ConversationNote"]):
+    """Reads of conversations' notes: each belongs to the person whose conversation it is of."""
+
+    def visible_to(self, user: User | AnonymousUser) -> Self:
+        """Keep those of the user's own conversations, in workspaces that they still belong to."""
         return self.filter(user_id=user.pk, workspace__in=Workspace.objects.visible_to(user))
 
     editable_by = visible_to

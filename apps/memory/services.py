@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Sequence
+from uuid import UUID
 
 from django.db import transaction
 
 from apps.common.text import legible
-from apps.memory.models import MemoryItem
+from apps.memory.models import ConversationNote, MemoryItem
 from apps.workspaces.models import User, Workspace
 from apps.workspaces.permissions import require
 
@@ -49,3 +50,14 @@ def kind_of(text: str) -> str:
     if INTEREST.search(text):
         return MemoryItem.Kind.INTEREST
     return MemoryItem.Kind.PROFILE if PROFILE.search(text) else MemoryItem.Kind.FACT
+
+
+def store_note(*, workspace: Workspace, conversation: UUID, text: str, actor: User) -> None:
+    """Keep what a conversation is about now, in place of what was kept before."""
+    values = {"workspace": workspace, "user": actor, "text": legible(text)[:1000]}
+    ConversationNote.objects.update_or_create(conversation=conversation, defaults=values)
+
+
+def erase_note(conversation: UUID) -> None:
+    """Erase an erased conversation's note."""
+    ConversationNote.objects.filter(conversation=conversation).delete()

@@ -76,6 +76,10 @@ export class LiveTurn {
       case "understanding":
         if (frame.rewrite_query) this.detail("query_understand", `“${frame.rewrite_query}”`);
         break;
+      case "handoff":
+        this.step("handoff", "handoff", "ok");
+        this.fold("handoff", frame.text);
+        break;
       case "tool.started":
         if (!this.text) this.drop("answer");
         this.step(frame.call_id, frame.name, "running");
@@ -150,6 +154,18 @@ export class LiveTurn {
       item.append(box);
     }
     box.textContent = box.textContent ? `${box.textContent} · ${text}` : text;
+  }
+
+  /** Put a longer text under a step, folded. */
+  fold(key, text) {
+    const box = document.createElement("details");
+    box.className = "fold";
+    box.append(document.createElement("summary"), document.createElement("div"));
+    box.firstChild.textContent = words.handoff;
+    box.lastChild.className = "prewrap";
+    box.lastChild.dir = "auto";
+    box.lastChild.textContent = text;
+    this.steps.get(key).append(box);
   }
 
   drop(key) {

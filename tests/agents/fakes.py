@@ -105,6 +105,12 @@ def make_context(sink=None, *, passages=(), replies=(), question="How long is an
     async def decide(question):
         return Said()
 
+    async def store_handoff(handoff):
+        return True
+
+    async def handoff_of(answers):
+        return record.handoff
+
     async def nothing(*args):
         return []
 
@@ -143,6 +149,12 @@ def make_context(sink=None, *, passages=(), replies=(), question="How long is an
         "size": estimated_tokens,
         "remember": nothing,
         "background": (),
+        "note": "",
+        "store_note": nothing,
+        "store_handoff": store_handoff,
+        "handoff_of": handoff_of,
+        "window": 32_768,
+        "fixed_tokens": 1_000,
         "emit": sink.emit,
         "token": token,
         "say": partial(say, "en"),

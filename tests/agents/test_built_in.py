@@ -115,11 +115,11 @@ async def test_a_right_that_is_withdrawn_within_the_turn_counts_at_the_next_call
     """bea reads by a grant; it goes between the search and the reading."""
     from asgiref.sync import sync_to_async
 
-    from apps.agents import bindings
+    from apps.agents import powers
 
     await KnowledgeBase.objects.filter(pk=base.pk).aupdate(restricted=False)
     talk = Talk(bea, acme)
-    found = bindings.search
+    found = powers.search
 
     async def search(user, query, **kwargs):
         result = await found(user, query, **kwargs)
@@ -127,7 +127,7 @@ async def test_a_right_that_is_withdrawn_within_the_turn_counts_at_the_next_call
         await KnowledgeBase.objects.filter(pk=base.pk).aupdate(restricted=True)
         return result
 
-    monkeypatch.setattr(bindings, "search", search)
+    monkeypatch.setattr(powers, "search", search)
     monkeypatch.setattr("apps.agents.tools.doc_retrieval.EXCERPT", 20)
     outcome = await talk.ask("How many days of annual leave does every employee have?")
     read = [event for event in talk.sink.of("tool.finished") if event["name"] == "list_chunks"]

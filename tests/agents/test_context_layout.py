@@ -5,11 +5,9 @@ from itertools import pairwise
 from pathlib import Path
 
 import orjson
-import pytest
 
 from apps.agents.context import AgentProfile, Switches
-from apps.agents.context_layout import lay_out, task, turn_context, window_start
-from apps.agents.messages import estimated_tokens
+from apps.agents.context_layout import lay_out, task, turn_context
 from apps.agents.prefix import request_bytes
 from apps.agents.prompts import identity
 from apps.agents.services import DEFAULT_TOOLS
@@ -26,13 +24,11 @@ EARLIER = [
 NOW = {"role": "user", "content": "那病假呢？"}
 
 
-def view(messages, *, switches=None, budget=10_000, **kwargs):
+def view(messages, *, switches=None, **kwargs):
     return lay_out(
         messages,
         identity="You answer.",
         switches=switches or Switches(knowledge=True),
-        history_budget=budget,
-        size=estimated_tokens,
         **kwargs,
     )
 
@@ -97,26 +93,14 @@ def test_the_turn_context_is_not_in_the_next_turns_prompt():
     assert view([*EARLIER, NOW])[1]["content"] == "How long is annual leave?"
 
 
-@pytest.mark.parametrize("turns", range(40))
-def test_the_window_keeps_eight_to_sixteen_turns_and_moves_in_steps(turns):
-    start = window_start([1] * turns, keep=8, budget=10**6)
-    assert min(turns, 8) <= turns - start <= 16
-    if turns:
-        before = window_start([1] * (turns - 1), keep=8, budget=10**6)
-        assert start == before or turns - start == 8
-
-
-def test_the_window_falls_to_half_the_budget_and_then_holds():
-    starts = [window_start([100] * n, keep=8, budget=1000) for n in range(30)]
-    held = [(n - start) * 100 for n, start in enumerate(starts)]
-    assert max(held) <= 1000
-    assert len(set(starts)) < 8
-    assert starts == sorted(starts)
-
-
-def test_one_huge_turn_leaves_the_view():
-    assert window_start([10, 5000, 10], keep=8, budget=1000) == 2
-    assert [m["content"] for m in view([*conversation(1), NOW], budget=1)][1:] == ["那病假呢？"]
+def test_what_was_handed_off_is_not_in_the_view():
+    laid = view([*conversation(3), NOW], handed_off=2, handoff="Two turns.")
+    assert [m["content"] for m in laid[1:]] == [
+        "<handoff>\nTwo turns.\n</handoff>\n\nquestion 2",
+        "answer 2",
+        "那病假呢？",
+    ]
+    assert [m["content"] for m in view([*conversation(3), NOW], handed_off=3)[1:]] == ["那病假呢？"]
 
 
 def test_history_between_two_steps_is_a_prefix():

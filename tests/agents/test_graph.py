@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from apps.agents import graph, nodes, tools
-from apps.agents.context import Budget, Switches
+from apps.agents.compaction import hand_off, stepping
+from apps.agents.context import Budget, Switches, TurnRecord
 from apps.agents.errors import EmptyAnswer
 from apps.agents.messages import INTERRUPTED_ANSWER
 from apps.agents.prefix import request_bytes
@@ -82,7 +83,7 @@ async def test_search_read_answer():
     assert [source["n"] for source in sink.of("sources")[-1]["sources"]] == [1, 2]
     assert context.record.unknown_citations == 1
     assert context.record.usage == Usage(30, 15)
-    assert [len(request.tools) for request in requests] == [4, 4, 4]
+    assert [len(request.tools) for request in requests] == [5, 5, 5]
     assert requests[0].messages[1]["content"].startswith("<turn_context>\nToday is 2026-11-30.")
     assert requests[2].messages[: len(requests[1].messages)] == requests[1].messages
 
@@ -207,7 +208,7 @@ async def test_a_document_that_gives_orders_opens_nothing():
     context, _, requests = make_context(passages=[canary], replies=[calling(SEARCH), calling(*obeying), text("No.")])
     state = await drive(context)
     offered = {tool["function"]["name"] for request in requests for tool in request.tools}
-    assert offered == {"doc_retrieval", "get_document_info", "grep_chunks", "list_chunks"}
+    assert offered == {"doc_retrieval", "get_document_info", "get_stored_data", "grep_chunks", "list_chunks"}
     refused = [m["content"] for m in state["messages"] if m["role"] == "tool"][1:]
     assert all(content.startswith("Error: there is no tool") for content in refused)
     assert requests[0].messages[0] == requests[2].messages[0]
@@ -332,23 +333,26 @@ async def test_only_explicit_statements_are_remembered(question, kept):
 
 async def test_twenty_turns_repeat_most_of_their_prompt():
     """Shares of bytes that repeat the conversation's request before, as a vendor's cache sees it."""
-    state, before = {}, b""
+    state, before, record = {}, b"", TurnRecord()
     sent = reused = possible = 0
     for number in range(1, 21):
         found = [passage(f"T{number} P{i} " + "fact about leave. " * 45) for i in range(6)]
         context, _, requests = make_context(
             passages=found,
             number=number,
+            record=TurnRecord(handoff=record.handoff),
             question=f"Question {number} about leave and pay, please?",
             rebuilt=[] if number == 1 else None,
-            budget=Budget(prompt_tokens=int(32_768 * 0.85), history_tokens=32_768 // 2),
+            budget=Budget(prompt_tokens=int(32_768 * 0.85)),
             replies=[
                 calling(call("doc_retrieval", {"query": f"q{number}"}, f"a{number}")),
                 calling(call("list_chunks", {"ids": ["c1", "c2", "c3"]}, f"b{number}")),
                 text("An answer of some length. " * 15),
             ],
         )
-        state = await drive(context, state)
+        state, record = await drive(context, state), context.record
+        if count := stepping(context, state):
+            await hand_off(context, state, count, current=False)
         for position, request in enumerate(requests):
             now = request_bytes(request.tools, request.messages)
             same = next(

@@ -42,6 +42,11 @@ class Talk:
         self.rows = []
         self.rebuilt = 0
         self.number = 0
+        self.ids = []
+
+    @property
+    def turn_id(self):
+        return self.ids[-1]
 
     async def ask(self, question, *, stop=None, sink=None, agent=None, number=None, **options):
         self.number = number or self.number + 1
@@ -51,8 +56,9 @@ class Talk:
             self.rebuilt += 1
             return rows
 
+        self.ids.append(uuid4())
         request = TurnRequest(
-            turn_id=uuid4(),
+            turn_id=self.turn_id,
             conversation_id=self.conversation,
             workspace_id=self.workspace.pk,
             user_id=self.user.pk,
@@ -181,7 +187,7 @@ async def test_a_cancel_in_tools_leaves_a_thread_that_works(talk, vendor, monkey
         searching.set()
         await asyncio.sleep(60)
 
-    monkeypatch.setattr("apps.agents.bindings.search", never)
+    monkeypatch.setattr("apps.agents.powers.search", never)
     vendor.script([Reply(tool_calls=[SEARCH])])
     turn = asyncio.create_task(talk.ask("How long is annual leave?"))
     async with asyncio.timeout(60):
@@ -236,7 +242,7 @@ async def test_an_agents_configuration_only_narrows(talk, acme, vendor, monkeypa
         seen.append(knowledge_bases)
         raise AssertionError
 
-    monkeypatch.setattr("apps.agents.bindings.search", search)
+    monkeypatch.setattr("apps.agents.powers.search", search)
     agent = await Agent.objects.acreate(
         workspace=acme, name="Narrow", tools=["doc_retrieval"], all_knowledge_bases=False
     )

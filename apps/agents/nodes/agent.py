@@ -20,7 +20,7 @@ async def agent(state: TurnState, runtime: Runtime[TurnContext]) -> dict[str, An
 
     When a budget is used up (steps, rounds, calls, repeats, time, tokens) the model has to answer
     from what it has read: the tools stay in the request, so that its beginning stays the same, but
-    may not be called. Writes ``messages`` and ``fingerprint``.
+    may not be called. Writes ``messages``, ``fingerprint`` and ``prompt_tokens``.
     """
     context = runtime.context
     request, mark = request_for(state, context, tools=context.schemas)
@@ -34,7 +34,7 @@ async def agent(state: TurnState, runtime: Runtime[TurnContext]) -> dict[str, An
     message: Wire = {"role": "assistant", "content": reply.content or INTERRUPTED_ANSWER}
     if reply.tool_calls and not forced:
         message = {"role": "assistant", "content": reply.content or None, "tool_calls": reply.tool_calls}
-    return {"messages": [message], "fingerprint": mark}
+    return {"messages": [message], "fingerprint": mark, "prompt_tokens": context.record.prompt_tokens}
 
 
 def exhausted(state: TurnState, context: TurnContext, messages: list[Wire]) -> bool:

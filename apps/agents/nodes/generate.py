@@ -23,4 +23,5 @@ async def generate(state: TurnState, runtime: Runtime[TurnContext]) -> dict[str,
         return {"messages": [{"role": "assistant", "content": said}]}
     request, mark = request_for(state, context, tools=())
     reply = await answer(context, request)
-    return {"messages": [{"role": "assistant", "content": reply.content or INTERRUPTED_ANSWER}], "fingerprint": mark}
+    message = {"role": "assistant", "content": reply.content or INTERRUPTED_ANSWER}
+    return {"messages": [message], "fingerprint": mark, "prompt_tokens": context.record.prompt_tokens}

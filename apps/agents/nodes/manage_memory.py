@@ -6,6 +6,7 @@ from typing import Any
 
 from langgraph.runtime import Runtime
 
+from apps.agents.compaction import hand_off, overflowing
 from apps.agents.context import TurnContext
 from apps.agents.state import TurnState
 from apps.common.errors import KnowSphereError
@@ -19,12 +20,16 @@ STATEMENT = re.compile(
 
 
 async def manage_memory(state: TurnState, runtime: Runtime[TurnContext]) -> dict[str, Any]:
-    """Store explicit "remember: …" statements of the question; bring in what the asker said before.
+    """Hand turns off where the prompt is full; store "remember: …" statements; bring in what was said before.
 
-    Writes ``remembered`` (what was stored now) and ``asker_background``. A memory that cannot be
-    written costs the turn a warning, not its answer.
+    Writes ``remembered`` (what was stored now), ``asker_background`` and ``handoff_shown``. A memory that
+    cannot be written costs the turn a warning, not its answer. A handoff is shown to the asker once, be
+    it made here or behind the last answer.
     """
     context = runtime.context
+    if count := overflowing(context, state):
+        await hand_off(context, state, count, current=True)
+    shown = _show_handoff(context, state.get("handoff_shown", ""))
     statements = [match.strip() for match in STATEMENT.findall(context.question)]
     if statements:
         try:
@@ -34,7 +39,16 @@ async def manage_memory(state: TurnState, runtime: Runtime[TurnContext]) -> dict
             detail = context.say("no_memory")
             context.emit("step", {"name": "memory", "status": "failed", "elapsed_ms": 0, "detail": detail})
             statements = []
-    return {"remembered": statements, "asker_background": list(context.background)}
+    return {"remembered": statements, "asker_background": list(context.background), "handoff_shown": shown}
+
+
+def _show_handoff(context: TurnContext, shown: str) -> str:
+    handoff = context.record.handoff
+    if handoff.upto is None or str(handoff.upto) == shown:
+        return shown
+    data = {"turns": handoff.turns, "text": handoff.text(), "summary_upto_message_id": str(handoff.upto)}
+    context.emit("handoff", data)
+    return str(handoff.upto)
 
 
 def only_remember(question: str) -> bool:

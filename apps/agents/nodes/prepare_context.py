@@ -7,25 +7,39 @@ from langgraph.runtime import Runtime
 from langgraph.types import Overwrite
 
 from apps.agents.context import TurnContext
+from apps.agents.handoff import Handoff, answer_id
 from apps.agents.messages import question_and_answer, split_turns
-from apps.agents.state import TurnState
+from apps.agents.state import TurnState, ids_of_turns
 from apps.common.errors import KnowSphereError
+from apps.models.chat import Wire
 
 PAIRS = 3
+LOOKED_BACK = 100  # turns, for the last handoff
 
 
 async def prepare_context(state: TurnState, runtime: Runtime[TurnContext]) -> dict[str, Any]:
     """Add this turn's question to the messages and forget what was known about the last turn.
 
-    Writes ``messages`` (the question; earlier ones too where the checkpoint had lost them),
+    Writes ``messages`` (the question; earlier ones too where the checkpoint had lost them), ``turns``,
     ``recent_pairs``, the last questions with their answers, oldest first, and ``withdrawn``. Clears
     the rest.
     """
     context = runtime.context
     asked = {"role": "user", "content": context.question}
-    earlier = state.get("messages", []) if context.rebuilt is None else context.rebuilt
+    mine = str(context.turn_id)
+    earlier = state.get("messages", [])
+    messages: list[Wire] | Overwrite = [asked]
+    turns: list[str] | Overwrite = [mine]
+    if context.rebuilt is not None:
+        earlier = [{name: value for name, value in m.items() if name != "turn"} for m in context.rebuilt]
+        ids = [m.get("turn", "") for m in context.rebuilt if m["role"] == "user"]
+        messages, turns = Overwrite([*earlier, asked]), Overwrite([*ids, mine])
+    else:
+        ids = ids_of_turns(state)
+    context.record.handoff = await _handoff(ids, context)
     return {
-        "messages": [asked] if context.rebuilt is None else Overwrite([*context.rebuilt, asked]),
+        "messages": messages,
+        "turns": turns,
         "turn": context.number,
         "withdrawn": await _withdrawn(state.get("documents") or {}, context),
         "recent_pairs": [question_and_answer(turn) for turn in split_turns(earlier)[-PAIRS:]],
@@ -38,6 +52,15 @@ async def prepare_context(state: TurnState, runtime: Runtime[TurnContext]) -> di
         "route": "",
         "notice": "",
     }
+
+
+async def _handoff(turns: list[str], context: TurnContext) -> Handoff:
+    """Return what stands for the turns that have left the prompt; where it cannot be read all of them stay."""
+    answers = [answer_id(UUID(turn)) for turn in turns[-LOOKED_BACK:] if turn]
+    try:
+        return await context.handoff_of(answers) if answers else Handoff()
+    except KnowSphereError:
+        return Handoff()
 
 
 async def _withdrawn(documents: dict[str, list[str]], context: TurnContext) -> list[str]:

@@ -48,12 +48,13 @@ async def _restore(state: TurnState, context: TurnContext) -> str:
         return context.question
     earlier = "\n".join(f"Q: {asked}\nA: {answer[:ANSWER_LIMIT]}" for asked, answer in pairs)
     background = "\n".join(state.get("asker_background") or [])
+    note = f"<note>\n{context.note}\n</note>\n" if context.note else ""
     request = ChatRequest(
         messages=[
             {"role": "system", "content": prompt("rewrite")},
             {
                 "role": "user",
-                "content": f"<earlier>\n{earlier}\n</earlier>\n<asker>\n{background}\n</asker>\n"
+                "content": f"{note}<earlier>\n{earlier}\n</earlier>\n<asker>\n{background}\n</asker>\n"
                 f"<question>\n{context.question}\n</question>",
             },
         ],
@@ -67,7 +68,11 @@ async def _restore(state: TurnState, context: TurnContext) -> str:
         logger.info("rewrite skipped: %s", error.code)
         return context.question
     rewritten = reply.text.strip()
-    return rewritten if accepted(context.question, rewritten, earlier=f"{earlier}\n{background}") else context.question
+    return (
+        rewritten
+        if accepted(context.question, rewritten, earlier=f"{earlier}\n{background}\n{context.note}")
+        else context.question
+    )
 
 
 def _emit(context: TurnContext, question: str, intent: str, confidence: float, method: str) -> None:

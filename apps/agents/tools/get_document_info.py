@@ -3,9 +3,10 @@
 from pydantic import BaseModel, ConfigDict, Field
 
 from apps.agents.context import TurnContext
+from apps.agents.delimiters import disarmed
 from apps.agents.tools.catalog import Tool, ToolResult
 from apps.agents.tools.list_chunks import document_of
-from apps.agents.tools.results import DELIMITER, ITEMS, LIMIT
+from apps.agents.tools.results import ITEMS, LIMIT
 
 
 class Arguments(BaseModel):
@@ -35,7 +36,7 @@ async def get_document_info(context: TurnContext, arguments: Arguments) -> ToolR
     if missing:
         lines.append(f"Not found: {', '.join(name[:60] for name in missing)}.")
     shown = lines[: ITEMS + 2]
-    text = DELIMITER.sub("‹", "\n".join(shown))[: LIMIT - 200]
+    text = disarmed("\n".join(shown))[: LIMIT - 200]
     return ToolResult(
         f'<results tool="get_document_info">\n{text}\n</results>\nThese are names and numbers, no evidence.',
         summary=context.say("documents_described", documents=len(rows)),

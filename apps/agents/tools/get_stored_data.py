@@ -7,8 +7,8 @@ import orjson
 from pydantic import BaseModel, ConfigDict, Field
 
 from apps.agents.context import StoredResult, TurnContext
+from apps.agents.delimiters import disarmed
 from apps.agents.tools.catalog import Tool, ToolResult
-from apps.agents.tools.results import DELIMITER
 
 LONGEST = 7_000  # characters of one part
 # What a path may be: steps, wildcards, slices and one filter; no descent and no patterns, whose cost has no bound.
@@ -45,7 +45,7 @@ async def get_stored_data(context: TurnContext, arguments: Arguments) -> ToolRes
     end = arguments.start + len(part)
     lines = [
         f'<stored ref="{arguments.ref_id}" tool="{stored.tool}" from="{arguments.start}" to="{end}" of="{len(text)}">',
-        DELIMITER.sub("‹", part),
+        disarmed(part),
         "</stored>",
         _rule(stored),
     ]

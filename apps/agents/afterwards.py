@@ -1,0 +1,47 @@
+"""What is done after an answer, while nobody waits: the window's step, and the conversation's note."""
+
+import logging
+
+from apps.agents.compaction import ask, hand_off, stepping
+from apps.agents.context import TurnContext
+from apps.agents.messages import question_and_answer, split_turns
+from apps.agents.state import TurnState
+from apps.common.errors import KnowSphereError
+
+logger = logging.getLogger(__name__)
+
+NOTED_FROM = 6  # messages: the first note is made when a conversation has more
+NOTE = 700  # characters, at most; about 500 are asked for
+NOTE_TOKENS = 500
+SEEN = 600  # characters of a question or an answer that the note is made from
+TURNS = 30  # newest turns that the first note is made from
+
+
+def is_due(context: TurnContext, state: TurnState) -> bool:
+    """Return whether anything is to be done after this turn."""
+    if context.record.stopped or context.stop.is_set():
+        return False  # a conversation that is being deleted is stopped first, and keeps nothing more
+    return bool(stepping(context, state)) or _is_noted(context)
+
+
+async def afterwards(context: TurnContext, state: TurnState) -> None:
+    """Step the window back where it is time, then bring the note up to date. Failures keep what was there."""
+    if count := stepping(context, state):
+        await hand_off(context, state, count, current=False)
+    if not _is_noted(context):
+        return
+    turns = split_turns(state.get("messages") or [])
+    new = turns[-1:] if context.note else turns[-TURNS:]
+    said = "\n".join(f"Q: {q[:SEEN]}\nA: {a[:SEEN]}" for q, a in map(question_and_answer, new))
+    content = f"<note>\n{context.note}\n</note>\n<turns>\n{said.replace('</', '‹/')}\n</turns>"
+    note = await ask(context, "note", content, max_tokens=NOTE_TOKENS)
+    if not note:
+        return
+    try:
+        await context.store_note(note[:NOTE])
+    except KnowSphereError as error:
+        logger.warning("a note could not be stored: %s", error.code)
+
+
+def _is_noted(context: TurnContext) -> bool:
+    return context.rewrites and 2 * context.number > NOTED_FROM

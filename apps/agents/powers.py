@@ -1,0 +1,215 @@
+"""What a turn's nodes and tools can do, each power already bound to the asker and the turn's snapshot."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Collection, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, TypeVar
+from uuid import UUID
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import orjson
+import psycopg
+from django.db import DatabaseError
+from django.utils import timezone
+
+from apps.agents import services
+from apps.agents.bindings import Bound
+from apps.agents.context import Budget, Decision, StoredResult, Switches, TurnContext, TurnRecord
+from apps.agents.context_layout import task
+from apps.agents.handoff import Handoff
+from apps.agents.languages import language_of
+from apps.agents.messages import estimated_tokens
+from apps.agents.models import ConversationHandoff, ToolResultRef
+from apps.agents.notices import say
+from apps.agents.prompts import identity
+from apps.agents.tools import catalog
+from apps.agents.turn import EventSink, TurnRequest
+from apps.common.database import in_db
+from apps.common.errors import ServiceUnavailable
+from apps.common.text import storable
+from apps.knowledge.retrieval import reading
+from apps.knowledge.retrieval.passages import Passage, SearchResult
+from apps.knowledge.retrieval.search import search
+from apps.memory.services import store_items, store_note
+from apps.models import gateway
+from apps.models.chat import ChatDelta, ChatReply, ChatRequest, Wire
+from apps.models.decision import decide_intent
+from apps.models.tokens import estimate
+from apps.workspaces.models import User
+
+T = TypeVar("T")
+
+PROMPT_SHARE = 0.85  # of the model's context window
+CEILING = Budget(rounds=20, calls=100, wall_s=900)  # the most that an agent's configuration may say
+
+
+def context_for(
+    request: TurnRequest,
+    bound: Bound,
+    *,
+    events: EventSink,
+    stop: asyncio.Event,
+    rebuilt: list[Wire] | None,
+    record: TurnRecord,
+) -> TurnContext:
+    """Give the nodes and tools their powers, each already bound to the asker and the snapshot."""
+    ids = tuple(base.id for base in bound.bases)
+    inside = frozenset(ids)
+    user = bound.user
+    language = request.options.language or language_of(request.question)
+    # A switch says what works in this turn: no tool for the web or the graph exists yet.
+    switches = Switches(knowledge=bool(ids), language=request.options.language)
+    tools = catalog.usable(bound.tools, switches)
+
+    async def find(query: str, top_k: int) -> SearchResult:
+        return await _reached(search(user, query, knowledge_bases=ids, top_k=top_k))
+
+    async def grep(pattern: str, limit: int) -> Sequence[Passage]:
+        return await _reached(reading.grep_chunks(user, pattern, knowledge_bases=ids, limit=limit))
+
+    async def read(
+        *, chunk_ids: Sequence[UUID] = (), document_id: UUID | None = None, first: int = 0, count: int = 10
+    ) -> Sequence[Passage]:
+        if document_id is None:
+            passages = await _reached(reading.list_chunks(user, chunk_ids=list(chunk_ids)))
+        else:
+            passages = await _reached(reading.list_chunks(user, document_id=document_id, first=first, count=count))
+        return [passage for passage in passages if passage.knowledge_base_id in inside]
+
+    async def info(*, document_ids: Sequence[UUID] = ()) -> Sequence[Mapping[str, Any]]:
+        return await _reached(reading.document_info(user, document_ids=document_ids, knowledge_bases=ids))
+
+    async def readable(document_ids: Collection[UUID]) -> frozenset[UUID]:
+        return await _reached(reading.readable(user, document_ids))
+
+    async def keep(*, tool: str, text: str, documents: Sequence[str], numbers: Sequence[int]) -> UUID:
+        store = partial(
+            services.store_result,
+            workspace=bound.workspace,
+            actor=user,
+            conversation=request.conversation_id,
+            turn=request.turn_id,
+            tool=tool,
+            text=text,
+            documents=documents,
+            numbers=numbers,
+        )
+        return (await _reached(in_db(store))).pk
+
+    async def stored(reference: UUID) -> StoredResult | None:
+        own = ToolResultRef.objects.visible_to(user).filter(conversation=request.conversation_id, pk=reference)
+        row = await _reached(in_db(own.first))
+        if row is None:
+            return None
+        shown = {UUID(one) for one in row.documents}
+        if shown and not (await readable(shown)).issuperset(shown):
+            return None
+        of_this_turn = row.turn == request.turn_id
+        return StoredResult(row.tool, row.text, tuple(row.documents), tuple(row.numbers), of_this_turn)
+
+    def stream(chat: ChatRequest) -> AsyncGenerator[ChatDelta, None]:
+        return gateway.stream_chat(bound.model, chat, stop=stop)
+
+    async def ask_fast(chat: ChatRequest) -> ChatReply:
+        reply = await gateway.chat(bound.fast, chat)
+        record.usage += reply.usage
+        return reply
+
+    async def decide(question: str) -> Decision:
+        return await decide_intent(question, model=bound.fast, has_knowledge=bool(ids))
+
+    async def remember(texts: Sequence[str]) -> None:
+        await _reached(in_db(partial(store_items, workspace=bound.workspace, texts=texts, actor=user)))
+
+    async def keep_note(text: str) -> None:
+        note = partial(store_note, workspace=bound.workspace, conversation=request.conversation_id, actor=user)
+        await _reached(in_db(partial(note, text=text)))
+
+    async def store_handoff(handoff: Handoff) -> bool:
+        store = partial(
+            services.store_handoff,
+            workspace=bound.workspace,
+            actor=user,
+            conversation=request.conversation_id,
+            handoff=handoff,
+        )
+        return await _reached(in_db(store))
+
+    async def handoff_of(answers: Sequence[UUID]) -> Handoff:
+        own = ConversationHandoff.objects.visible_to(user).filter(conversation=request.conversation_id)
+        newest = own.filter(pk__in=answers).order_by("-turns")
+        row = await _reached(in_db(newest.first))
+        return Handoff.from_json(row.pk, row.turns, row.parts) if row else Handoff()
+
+    def token(text: str) -> None:
+        record.text.append(text)
+        events.token(text)
+
+    schemas = tuple(catalog.schema(tool) for tool in tools.values())
+    return TurnContext(
+        turn_id=request.turn_id,
+        number=request.number,
+        question=storable(request.question),
+        today=timezone.localdate(timezone=_zone(user)).isoformat(),
+        agent=bound.agent,
+        bases=bound.bases,
+        switches=switches,
+        tools=tools,
+        schemas=schemas,
+        budget=_budget(bound),
+        rebuilt=rebuilt,
+        rewrites=bound.fast.provider != "builtin",
+        record=record,
+        stop=stop,
+        search=find,
+        grep=grep,
+        read=read,
+        info=info,
+        readable=readable,
+        keep=keep,
+        stored=stored,
+        fast_window=bound.fast.context_window,
+        stream=stream,
+        ask_fast=ask_fast,
+        decide=decide,
+        size=estimated_tokens,
+        window=bound.model.context_window,
+        fixed_tokens=estimate(orjson.dumps(schemas).decode() + identity(bound.agent) + task(switches)),
+        remember=remember,
+        background=bound.background,
+        note=bound.note,
+        store_note=keep_note,
+        store_handoff=store_handoff,
+        handoff_of=handoff_of,
+        emit=events.emit,
+        token=token,
+        say=partial(say, language),
+    )
+
+
+async def _reached(work: Awaitable[T]) -> T:
+    """Turn a database that does not answer into an error that may pass."""
+    try:
+        return await work
+    except (psycopg.OperationalError, psycopg.InterfaceError, DatabaseError) as error:
+        raise ServiceUnavailable(service="database") from error
+
+
+def _budget(bound: Bound) -> Budget:
+    """Return the agent's budget: its own numbers where it has them, within the model's window."""
+    window = bound.model.context_window
+    most = Budget(prompt_tokens=int(window * PROMPT_SHARE))
+    own = {
+        name: bound.limits[name]
+        for name in ("rounds", "calls", "wall_s")
+        if isinstance(bound.limits.get(name), int | float) and 0 < bound.limits[name] <= getattr(CEILING, name)
+    }
+    return replace(most, **own)
+
+
+def _zone(user: User) -> ZoneInfo | None:
+    try:
+        return ZoneInfo(user.time_zone) if user.time_zone else None
+    except (ZoneInfoNotFoundError, ValueError):
+        return None
