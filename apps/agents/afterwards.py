@@ -2,10 +2,10 @@
 
 import logging
 
-from apps.agents.compaction import ask, hand_off, stepping
+from apps.agents.compaction import ask, hand_off, refresh, stepping
 from apps.agents.context import TurnContext
 from apps.agents.messages import question_and_answer, split_turns
-from apps.agents.state import TurnState
+from apps.agents.state import TurnState, ids_of_turns
 from apps.common.errors import KnowSphereError
 
 logger = logging.getLogger(__name__)
@@ -26,6 +26,8 @@ def is_due(context: TurnContext, state: TurnState) -> bool:
 
 async def afterwards(context: TurnContext, state: TurnState) -> None:
     """Step the window back where it is time, then bring the note up to date. Failures keep what was there."""
+    if stepping(context, state):
+        await refresh(context, ids_of_turns(state))  # the turn before may have stepped meanwhile
     if count := stepping(context, state):
         await hand_off(context, state, count, current=False)
     if not _is_noted(context):

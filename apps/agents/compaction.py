@@ -10,12 +10,13 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from typing import Any
+from uuid import UUID
 
 import orjson
 
 from apps.agents.context import TurnContext
 from apps.agents.context_layout import KEEP_TURNS
-from apps.agents.handoff import Handoff, extended, handed_off, transcript
+from apps.agents.handoff import Handoff, answer_id, extended, handed_off, transcript
 from apps.agents.messages import split_turns
 from apps.agents.prompts import prompt
 from apps.agents.state import TurnState, ids_of_turns
@@ -30,7 +31,17 @@ STEP = 0.60  # of the window: what finished turns may hold before the window ste
 STEPPED = 0.30
 PATIENCE_S = 25.0
 NOTES_TOKENS = 900
+LOOKED_BACK = 100  # turns, for the last handoff
 TRANSCRIPT = 40_000  # characters
+
+
+async def refresh(context: TurnContext, turns: Sequence[str]) -> None:
+    """Read what stands for the turns that have left the prompt; where it cannot be read all of them stay."""
+    answers = [answer_id(UUID(turn)) for turn in turns[-LOOKED_BACK:] if turn]
+    try:
+        context.record.handoff = await context.handoff_of(answers) if answers else Handoff()
+    except KnowSphereError as error:
+        logger.warning("the handoff could not be read: %s", error.code)
 
 
 def finished_in_view(state: TurnState, handoff: Handoff, *, current: bool) -> tuple[list[list[Wire]], list[str]]:

@@ -140,6 +140,7 @@ class TurnContext:
     """Everything a node or a tool may use in this turn. Never stored, so it may hold clients."""
 
     turn_id: UUID
+    conversation_id: UUID
     number: int
     question: str
     today: str

@@ -149,6 +149,7 @@ def context_for(
     schemas = tuple(catalog.schema(tool) for tool in tools.values())
     return TurnContext(
         turn_id=request.turn_id,
+        conversation_id=request.conversation_id,
         number=request.number,
         question=storable(request.question),
         today=timezone.localdate(timezone=_zone(user)).isoformat(),

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _warming: asyncio.Task[None] | None = None
-_behind: set[asyncio.Task[None]] = set()  # what is done behind answers
+_behind: dict[UUID, asyncio.Task[None]] = {}  # what is done behind answers, by conversation
 SAVING_S = 6.0  # for the state of a turn that did not end by itself
 CLOSING_S = 5.0  # for what is done behind answers, when the process ends
 
@@ -59,7 +59,7 @@ async def stop() -> None:
     warming, _warming = _warming, None  # it belongs to this event loop; a later start has another
     if warming is not None:
         await asyncio.wait({warming})
-    mine = {task for task in _behind if task.get_loop() is asyncio.get_running_loop()}
+    mine = {task for task in _behind.values() if task.get_loop() is asyncio.get_running_loop()}
     if mine:
         _done, late = await asyncio.wait(mine, timeout=CLOSING_S)
         for task in late:
@@ -248,9 +248,16 @@ def _go_on(context: TurnContext, state: "TurnState") -> None:
 
     if not afterwards.is_due(context, state):
         return
-    task = asyncio.create_task(afterwards_of(context, state))
-    _behind.add(task)
-    task.add_done_callback(_behind.discard)
+    conversation = context.conversation_id
+    task = asyncio.create_task(_one_by_one(_behind.get(conversation), context, state))
+    _behind[conversation] = task
+    task.add_done_callback(lambda done: _behind.pop(conversation) if _behind.get(conversation) is done else None)
+
+
+async def _one_by_one(before: asyncio.Task[None] | None, context: TurnContext, state: "TurnState") -> None:
+    if before is not None:
+        await asyncio.wait({before})
+    await afterwards_of(context, state)
 
 
 async def afterwards_of(context: TurnContext, state: "TurnState") -> None:
@@ -265,7 +272,7 @@ async def afterwards_of(context: TurnContext, state: "TurnState") -> None:
 
 async def settled() -> None:
     """Wait until what is due behind the answers so far is done."""
-    mine = {task for task in _behind if task.get_loop() is asyncio.get_running_loop()}
+    mine = {task for task in _behind.values() if task.get_loop() is asyncio.get_running_loop()}
     if mine:
         await asyncio.wait(mine)
 

@@ -122,6 +122,7 @@ def make_context(sink=None, *, passages=(), replies=(), question="How long is an
     tools = catalog.usable(DEFAULT_TOOLS, switches)
     values = {
         "turn_id": uuid4(),
+        "conversation_id": uuid4(),
         "number": 1,
         "question": question,
         "today": "2026-11-30",

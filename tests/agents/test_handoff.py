@@ -202,7 +202,7 @@ async def test_a_window_step_comes_behind_the_answer_and_the_note_too(ann, acme,
     hold.set()
     await runner.settled()
     row = await ConversationHandoff.objects.aget()
-    assert row.turns in (8, 9)
+    assert row.turns == 8  # turn 17 comes after, and finds nine in view
     assert row.summary_upto_message_id == message_id(talk.ids[row.turns - 1], "assistant")
     note = await ConversationNote.objects.aget()
     assert note.text == '{"done": ["Greeted"]}'

@@ -6,15 +6,14 @@ from uuid import UUID
 from langgraph.runtime import Runtime
 from langgraph.types import Overwrite
 
+from apps.agents.compaction import refresh
 from apps.agents.context import TurnContext
-from apps.agents.handoff import Handoff, answer_id
 from apps.agents.messages import question_and_answer, split_turns
 from apps.agents.state import TurnState, ids_of_turns
 from apps.common.errors import KnowSphereError
 from apps.models.chat import Wire
 
 PAIRS = 3
-LOOKED_BACK = 100  # turns, for the last handoff
 
 
 async def prepare_context(state: TurnState, runtime: Runtime[TurnContext]) -> dict[str, Any]:
@@ -36,7 +35,7 @@ async def prepare_context(state: TurnState, runtime: Runtime[TurnContext]) -> di
         messages, turns = Overwrite([*earlier, asked]), Overwrite([*ids, mine])
     else:
         ids = ids_of_turns(state)
-    context.record.handoff = await _handoff(ids, context)
+    await refresh(context, ids)
     return {
         "messages": messages,
         "turns": turns,
@@ -52,15 +51,6 @@ async def prepare_context(state: TurnState, runtime: Runtime[TurnContext]) -> di
         "route": "",
         "notice": "",
     }
-
-
-async def _handoff(turns: list[str], context: TurnContext) -> Handoff:
-    """Return what stands for the turns that have left the prompt; where it cannot be read all of them stay."""
-    answers = [answer_id(UUID(turn)) for turn in turns[-LOOKED_BACK:] if turn]
-    try:
-        return await context.handoff_of(answers) if answers else Handoff()
-    except KnowSphereError:
-        return Handoff()
 
 
 async def _withdrawn(documents: dict[str, list[str]], context: TurnContext) -> list[str]:
