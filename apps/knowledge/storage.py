@@ -9,17 +9,25 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from struct import Struct
 from tempfile import SpooledTemporaryFile
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
 from django.db import connection, transaction
-from django.db.models import Exists
+from django.db.models import Exists, Model, Q
 from django.utils import timezone
 
 from apps.common.text import storable
 from apps.knowledge.chunkers.drafts import PARENT, ChunkDraft
 from apps.knowledge.index_text import POSTED_LEVELS, lexical_input, postings
-from apps.knowledge.models import Chunk, ChunkVector, Document, KnowledgeBase, Posting
+from apps.knowledge.models import (
+    Chunk,
+    ChunkOverride,
+    ChunkVector,
+    Document,
+    KnowledgeBase,
+    Posting,
+    StagedVector,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -41,11 +49,20 @@ _NULL = _LENGTH.pack(-1)
 _POSTING_TAIL = Struct("!i16s i16s id")
 
 
+class Mark(NamedTuple):
+    """What a chunk is besides its draft: the hash of its text as it was cut, and what people decided about it."""
+
+    content_hash: UUID
+    disabled: bool = False
+    edited: bool = False
+
+
 def replace_generation(
     document: Document,
     drafts: Sequence[ChunkDraft],
     vectors: "Vectors",
     *,
+    marks: Sequence[Mark],
     model: str,
     markdown_key: str,
     metadata: dict[str, Any],
@@ -55,18 +72,19 @@ def replace_generation(
 ) -> bool:
     """Make the next generation of a claimed document live, and its old one gone. False if the claim is lost.
 
-    ``vectors`` is float32, one row a draft, of length 1, NaN where there is none; ``model`` names the
-    model that made them and must still be the base's own. ``progress`` is called while terms are
-    counted, which is the long part and done before the transaction, so that no row is locked
-    meanwhile; what it raises leaves everything as it was.
+    ``vectors`` is float32, one row a draft, of length 1, NaN where there is none; ``marks`` one a draft;
+    ``model`` names the model that made the vectors and must still be the base's own. ``progress`` is
+    called while terms are counted, which is the long part and done before the transaction, so that no
+    row is locked meanwhile; what it raises leaves everything as it was.
     """
     ids = _new_ids(len(drafts))
     with SpooledTemporaryFile(max_size=IN_MEMORY_BYTES) as terms:
-        terms.writelines(_posting_rows(document, drafts, ids, progress))
+        terms.writelines(_posting_rows(document, drafts, marks, ids, progress))
         terms.seek(0)
         return _commit(
             document,
             drafts,
+            marks,
             ids,
             vectors,
             terms,
@@ -81,6 +99,7 @@ def replace_generation(
 def _commit(
     document: Document,
     drafts: Sequence[ChunkDraft],
+    marks: Sequence[Mark],
     ids: list[bytes],
     vectors: "Vectors",
     terms: IO[bytes],
@@ -90,7 +109,7 @@ def _commit(
 ) -> bool:
     replaced, generation = document.generation, document.generation + 1
     base = KnowledgeBase.objects.filter(pk=document.knowledge_base_id, embedding_model=model, deleted_at__isnull=True)
-    settled = document.settlement(
+    settled: dict[str, Any] = document.settlement(
         Document.Status.INDEXED,
         parsed={},
         generation=generation,
@@ -101,13 +120,40 @@ def _commit(
     with transaction.atomic():
         if not document.mine().filter(Exists(base)).update(**settled):
             return False
+        document.record_attempt(chunk_count=settled["chunk_count"], failed_chunks=settled["failed_chunks"])
         if replaced:
             _erase_chunks(document.pk)
-        _copy(Chunk, CHUNK_COLUMNS, _chunk_rows(document, generation, drafts, ids))
+            _mark_applied(document, marks)
+        StagedVector.objects.filter(document=document).delete()
+        _copy(Chunk, CHUNK_COLUMNS, _chunk_rows(document, generation, drafts, marks, ids))
         _copy(ChunkVector, VECTOR_COLUMNS, _vector_rows(document, drafts, ids, vectors))
         _copy(Posting, POSTING_COLUMNS, iter(lambda: terms.read(BUFFER_BYTES), b""))
     document.take(settled)
     return True
+
+
+def _mark_applied(document: Document, marks: Sequence[Mark]) -> None:
+    """Note which of people's changes this generation has a passage for; the others are listed on the page."""
+    there = {mark.content_hash for mark in marks if mark.disabled or mark.edited}
+    changes = ChunkOverride.objects.filter(document=document)
+    changes.update(applied=Q(content_hash__in=there) if there else False)
+
+
+def stage_vectors(document: Document, keys: Sequence[UUID], vectors: "Vectors") -> None:
+    """Keep vectors of a generation in the making, by the hash of their input. Only a retry reads them."""
+    columns = "document_id, key, embedding"
+    rows = _wide_rows([[document.pk.bytes] * len(keys), [key.bytes for key in keys]], vectors)
+    with transaction.atomic():
+        if Document.objects.filter(pk=document.pk, deleted_at__isnull=True).exists():
+            _copy(StagedVector, columns, iter([rows]))
+
+
+def staged_vectors(document: Document) -> "dict[UUID, NDArray[np.float32]]":
+    """Return what an earlier attempt has embedded already, by the hash of its input."""
+    import numpy as np
+
+    rows = StagedVector.objects.filter(document=document).values_list("key", "embedding")
+    return {key: np.asarray(embedding, dtype=np.float32) for key, embedding in rows}
 
 
 def erase_document(document_id: UUID) -> None:
@@ -136,7 +182,7 @@ VECTOR_COLUMNS = "chunk_id, passage_id, knowledge_base_id, document_id, embeddin
 POSTING_COLUMNS = "knowledge_base_id, term, chunk_id, document_id, weight"
 
 
-def _copy(model: type[Chunk] | type[ChunkVector] | type[Posting], columns: str, rows: Iterator[bytes]) -> None:
+def _copy(model: type[Model], columns: str, rows: Iterator[bytes]) -> None:
     statement = f'COPY "{model._meta.db_table}" ({columns}) FROM STDIN (FORMAT binary)'
     # Django does not know ``copy``: without the wrapper its errors would be psycopg's own.
     with connection.cursor() as cursor, connection.wrap_database_errors, cursor.copy(statement) as copy:
@@ -176,18 +222,23 @@ def _text(value: str) -> bytes:
     return _LENGTH.pack(len(encoded)) + encoded
 
 
+def _flags(mark: Mark) -> tuple[int | bytes | bool, ...]:
+    return 16, mark.content_hash.bytes, 1, mark.disabled, 1, mark.edited
+
+
 def _integer(value: int | None) -> bytes:
     return _NULL if value is None else _NUMBER.pack(4, value)
 
 
-def _chunk_rows(document: Document, generation: int, drafts: Sequence[ChunkDraft], ids: list[bytes]) -> Iterator[bytes]:
+def _chunk_rows(
+    document: Document, generation: int, drafts: Sequence[ChunkDraft], marks: Sequence[Mark], ids: list[bytes]
+) -> Iterator[bytes]:
     base, own = document.knowledge_base_id.bytes, document.pk.bytes
-    for draft, key in zip(drafts, ids, strict=True):
-        digest = content_hash(draft.text).bytes
+    for draft, mark, key in zip(drafts, marks, ids, strict=True):
         place = (4, generation, 2, draft.level, 4, draft.ordinal)
         yield b"".join(
             (
-                _CHUNK.pack(17, 16, key, 16, base, 16, own, *place, 16, digest, 1, False, 1, False),
+                _CHUNK.pack(17, 16, key, 16, base, 16, own, *place, *_flags(mark)),
                 _NULL if draft.parent is None else _LENGTH.pack(16) + ids[draft.parent],
                 _NULL if draft.parent is None else _LENGTH.pack(16) + ids[_root(drafts, draft.parent)],
                 _text(draft.text),
@@ -203,43 +254,46 @@ def _chunk_rows(document: Document, generation: int, drafts: Sequence[ChunkDraft
 def _vector_rows(
     document: Document, drafts: Sequence[ChunkDraft], ids: list[bytes], vectors: "Vectors"
 ) -> Iterator[bytes]:
-    """Yield blocks of rows, laid out by numpy: no Python a number."""
     import numpy as np  # here, because the web process deletes documents and never writes a vector
 
-    dimensions = vectors.shape[1]
-    row = np.dtype(
-        [("fields", ">i2")]
-        + [
-            (f"{name}{part}", kind)
-            for name in ("chunk", "passage", "base", "own")
-            for part, kind in (("_n", ">i4"), ("", "V16"))
-        ]
-        + [("size", ">i4"), ("dimensions", ">i2"), ("unused", ">i2"), ("values", ">f2", (dimensions,))]
-    )
-    there = np.flatnonzero(~np.isnan(vectors[:, 0])) if dimensions else np.empty(0, dtype=int)
+    base, own = document.knowledge_base_id.bytes, document.pk.bytes
+    there = np.flatnonzero(~np.isnan(vectors[:, 0])) if vectors.shape[1] else np.empty(0, dtype=int)
     for at in range(0, len(there), BUFFER_ROWS):
         places = there[at : at + BUFFER_ROWS]
-        rows = np.zeros(len(places), dtype=row)
-        rows["fields"] = 5
-        for name in ("chunk_n", "passage_n", "base_n", "own_n"):
-            rows[name] = 16
-        rows["chunk"] = np.array([ids[place] for place in places], dtype="V16")
-        rows["passage"] = np.array([ids[_passage(drafts, place)] for place in places], dtype="V16")
-        rows["base"] = np.void(document.knowledge_base_id.bytes)
-        rows["own"] = np.void(document.pk.bytes)
-        rows["size"] = 4 + 2 * dimensions
-        rows["dimensions"] = dimensions
-        rows["values"] = vectors[places]
-        yield rows.tobytes()
+        chunks, passages = [ids[place] for place in places], [ids[_passage(drafts, place)] for place in places]
+        yield _wide_rows([chunks, passages, [base] * len(places), [own] * len(places)], vectors[places])
+
+
+def _wide_rows(uuids: Sequence[Sequence[bytes]], vectors: "Vectors") -> bytes:
+    """Return rows of some UUIDs and one half-precision vector, laid out by numpy: no Python a number."""
+    import numpy as np
+
+    dimensions = vectors.shape[1]
+    columns = [(f"{place}{part}", kind) for place in range(len(uuids)) for part, kind in (("_n", ">i4"), ("", "V16"))]
+    vector = [("size", ">i4"), ("dimensions", ">i2"), ("unused", ">i2"), ("values", ">f2", (dimensions,))]
+    row = np.dtype([("fields", ">i2"), *columns, *vector])
+    rows = np.zeros(len(vectors), dtype=row)
+    rows["fields"] = len(uuids) + 1
+    for place, column in enumerate(uuids):
+        rows[f"{place}_n"] = 16
+        rows[f"{place}"] = np.array(column, dtype="V16")
+    rows["size"] = 4 + 2 * dimensions
+    rows["dimensions"] = dimensions
+    rows["values"] = vectors
+    return rows.tobytes()
 
 
 def _posting_rows(
-    document: Document, drafts: Sequence[ChunkDraft], ids: list[bytes], progress: Callable[[float], None]
+    document: Document,
+    drafts: Sequence[ChunkDraft],
+    marks: Sequence[Mark],
+    ids: list[bytes],
+    progress: Callable[[float], None],
 ) -> Iterator[bytes]:
     head = b"\x00\x05" + _LENGTH.pack(16) + document.knowledge_base_id.bytes
     own = document.pk.bytes
-    for place, (draft, key) in enumerate(zip(drafts, ids, strict=True)):
-        if draft.level not in POSTED_LEVELS:
+    for place, (draft, mark, key) in enumerate(zip(drafts, marks, ids, strict=True)):
+        if draft.level not in POSTED_LEVELS or mark.disabled:
             continue
         if not place % 64:
             progress(place / len(drafts))

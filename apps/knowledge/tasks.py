@@ -2,7 +2,6 @@
 
 import logging
 from typing import Any
-from uuid import UUID
 
 from django.db import DatabaseError
 
@@ -18,13 +17,12 @@ SCHEDULES: dict[str, dict[str, Any]] = {
 
 
 def ingest_document(document_id: str) -> str:
-    """Take one document through the steps that are left; return its state for the queue's log."""
-    return services.ingest_document(UUID(document_id)) or "gone"
+    """Give a worker's turn to whichever document is next; return what became of it, for the queue's log.
 
-
-def index_document(document_id: str) -> str:
-    """Index a document again, from the Markdown it has."""
-    return services.reindex_now(UUID(document_id)) or "gone"
+    ``document_id`` is the document for which the turn was queued: not always the one that gets it.
+    """
+    services.sweep_if_due()
+    return services.take_turn()
 
 
 def sweep() -> dict[str, int]:

@@ -74,6 +74,7 @@ T = TypeVar("T")
 DOWN = (ModelUnavailable, ModelTimeout, ModelOverloaded)
 DESCRIPTION_TOKENS = 1_000
 BYTES_A_TOKEN = 2_000  # of compressed speech, roughly; budgets hold as much until the vendor has counted
+CHECK_EVERY_S = 0.25
 ANSWERER = "apps.models.builtin.answerer.answer"
 
 
@@ -273,15 +274,38 @@ async def embed(model: ResolvedModel, texts: Sequence[str], *, purpose: str, par
         return await embedding.embed_remotely(model, texts, partial=partial, count=meter.add)
 
 
-def embed_now(model: ResolvedModel, texts: Sequence[str], *, purpose: str, partial: bool = False) -> "Vectors":
-    """Do what ``embed`` does, for callers without an event loop: the worker and commands."""
+def embed_now(
+    model: ResolvedModel,
+    texts: Sequence[str],
+    *,
+    purpose: str,
+    partial: bool = False,
+    check: Callable[[], None] = lambda: None,
+) -> "Vectors":
+    """Do what ``embed`` does, for callers without an event loop: the worker and commands.
+
+    ``check`` is called four times a second while a model over the network works; what it raises
+    ends the call at once.
+    """
     if model.provider == "builtin":
         from apps.models.builtin import embedder
 
         with metered(model, purpose) as meter:
             meter.add(_estimated(texts))
             return embedder.embed_now(list(texts), purpose=purpose)
-    return asyncio.run(_and_close(embed(model, texts, purpose=purpose, partial=partial)))
+    return asyncio.run(_and_close(_checked(embed(model, texts, purpose=purpose, partial=partial), check)))
+
+
+async def _checked(work: Coroutine[Any, Any, T], check: Callable[[], None]) -> T:
+    """Await a call, looking meanwhile whether it is still wanted."""
+    task = asyncio.ensure_future(work)
+    try:
+        while not (await asyncio.wait([task], timeout=CHECK_EVERY_S))[0]:
+            check()
+        return task.result()
+    finally:
+        task.cancel()  # a call that is over does not mind
+        await asyncio.wait([task])
 
 
 def _estimated(texts: Sequence[str]) -> Usage:

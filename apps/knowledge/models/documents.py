@@ -8,7 +8,7 @@ from typing import ClassVar
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.indexes import GinIndex, OpClass
-from django.db import models
+from django.db import models, transaction
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
@@ -127,8 +127,8 @@ class Document(models.Model):
         indexes: ClassVar = [
             models.Index(fields=["knowledge_base", "-created_at"], name="document_newest"),
             models.Index(fields=["lease_until"], condition=models.Q(lease_until__isnull=False), name="document_leased"),
-            models.Index(  # what waits for a worker, by workspace, oldest first
-                fields=["workspace", "changed_at"],
+            models.Index(  # what waits for a worker, by workspace, what is read already first, then the oldest
+                fields=["workspace", "status", "changed_at"],
                 condition=models.Q(status__in=["uploaded", "parsed"], deleted_at__isnull=True),
                 name="document_waiting",
             ),
@@ -176,12 +176,32 @@ class Document(models.Model):
     def settle(
         self, status: Status, error_code: str = "", error_details: dict[str, object] | None = None, **fields: object
     ) -> bool:
-        """Record how the step ended. False if the lease ran out and another worker has it now."""
+        """Record how the step ended, and the attempt. False if the lease ran out and another worker has it now."""
         settled = self.settlement(status, error_code, error_details, **fields)
-        won = self.mine().update(**settled)
+        with transaction.atomic():
+            won = self.mine().update(**settled)
+            if won:
+                self.record_attempt(error_code, error_details)
         if won:
             self.take(settled)
         return bool(won)
+
+    def record_attempt(
+        self, error_code: str = "", error_details: dict[str, object] | None = None, outcome: str = "", **counts: int
+    ) -> None:
+        """Write down how this object's claim ended. In the transaction that ends it, before ``take``."""
+        if not outcome:
+            outcome = "cancelled" if error_code == "cancelled" else "failed" if error_code else "succeeded"
+        self.attempts.create(
+            number=self.attempt,
+            step="parse" if self.status == self.Status.PARSING else "index",
+            outcome=outcome,
+            stage=self.stage if error_code else "",
+            error_code=error_code,
+            error_details=error_details or {},
+            started_at=self.started_at,
+            **counts,
+        )
 
     @staticmethod
     def settlement(

@@ -10,8 +10,8 @@ from apps.knowledge.services.documents import (
     restore_document,
     retry_document,
 )
-from apps.knowledge.services.ingestion import index_document, ingest_document, parse_document, reindex_now
-from apps.knowledge.services.sweeping import sweep, sweep_files
+from apps.knowledge.services.ingestion import index_document, ingest_document, parse_document, take_turn
+from apps.knowledge.services.sweeping import sweep, sweep_files, sweep_if_due
 
 __all__ = [
     "add_document",
@@ -24,11 +24,12 @@ __all__ = [
     "ingest_document",
     "parse_document",
     "reindex_document",
-    "reindex_now",
     "reparse_document",
     "restore_document",
     "retry_document",
     "revoke",
     "sweep",
     "sweep_files",
+    "sweep_if_due",
+    "take_turn",
 ]

@@ -24,7 +24,6 @@ logger = logging.getLogger(__name__)
 
 UNDO = timedelta(seconds=10)
 INGEST = "apps.knowledge.tasks.ingest_document"
-INDEX = "apps.knowledge.tasks.index_document"
 Status = Document.Status
 
 
@@ -87,7 +86,7 @@ def retry_document(*, document: Document, actor: User) -> None:
     Raises:
         BusyDocument: it has not failed.
     """
-    if document.status == Status.ERROR_INDEXING and document.parsed:
+    if document.status == Status.ERROR_INDEXING and (document.parsed or document.markdown_key):
         _restart(document, to=Status.PARSED, among=[Status.ERROR_INDEXING])
     else:
         _restart(document, to=Status.UPLOADED, among=[Status.ERROR_PARSING, Status.ERROR_INDEXING])
@@ -107,15 +106,12 @@ def _restart(
 
 
 def reindex_document(*, document: Document, actor: User) -> None:
-    """Queue an indexed document to be cut and embedded again, from the Markdown it has.
+    """Queue a document to be cut and embedded again, from the Markdown it has; its old chunks answer meanwhile.
 
     Raises:
         BusyDocument: it is not in a state that indexing may start from.
     """
-    document.refresh_from_db()
-    if document.status not in Document.INDEX_FROM or document.deleted_at:
-        raise BusyDocument(state=document.get_status_display())
-    async_task(INDEX, str(document.pk), group=str(document.knowledge_base_id))
+    _restart(document, to=Status.PARSED, among=[Status.INDEXED, Status.ERROR_INDEXING])
 
 
 def cancel_document(*, document: Document, actor: User) -> None:
@@ -163,7 +159,7 @@ def restore_document(*, document: Document, actor: User) -> None:
 
 
 def enqueue(document: Document) -> None:
-    """Queue a document's next steps. Running twice is harmless: each step is claimed."""
+    """Queue one more turn, for this document or whichever is next then. A turn too many is harmless."""
     async_task(INGEST, str(document.pk), group=str(document.knowledge_base_id))
 
 

@@ -4,14 +4,18 @@ The base's embedding model is fixed by the first document: later documents use i
 workspace's default has become, because vectors of two models cannot be compared.
 """
 
+import functools
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 from apps.knowledge import chunkers, storage
 from apps.knowledge.chunkers.drafts import ChunkDraft
 from apps.knowledge.errors import EmbeddingChanged, EmbeddingFailed, EmptyFile
 from apps.knowledge.index_text import EMBEDDED_LEVELS, embedding_input
-from apps.knowledge.models import KnowledgeBase
+from apps.knowledge.models import Document, KnowledgeBase
+from apps.knowledge.services import overrides
 from apps.knowledge.services.work import LeaseLost, Work
 from apps.models import gateway
 from apps.models.chat import ResolvedModel
@@ -43,15 +47,24 @@ def index(work: Work, markdown: str, parsed: dict[str, Any], *, embed: Embed) ->
     drafts = cut(base.chunker, base.chunker_settings, markdown, parsed["pages"], model)
     if not drafts:
         raise EmptyFile
+    recut = functools.partial(cut, base.chunker, base.chunker_settings, pages=[], model=model)
+    drafts, marks = overrides.applied(document, drafts, recut=recut)
     vectors = embed(work, drafts, model)
-    failed = int(np.isnan(vectors[:, 0]).sum())
-    if failed == len(drafts):
+    vectors[[place for place, mark in enumerate(marks) if mark.disabled]] = np.nan
+    wanted = [
+        place
+        for place, (draft, mark) in enumerate(zip(drafts, marks, strict=True))
+        if draft.level in EMBEDDED_LEVELS and not mark.disabled
+    ]
+    failed = int(np.isnan(vectors[wanted, 0]).sum()) if wanted else 0
+    if wanted and failed == len(wanted):
         raise EmbeddingFailed(model=model.name, reason="it gave no usable vector")
     pages = [tuple(page) for page in parsed["pages"]]
     stored = storage.replace_generation(
         document,
         drafts,
         vectors,
+        marks=marks,
         model=model.reference,
         markdown_key=parsed["key"],
         metadata={**parsed["metadata"], "pages": pages},
@@ -109,7 +122,8 @@ def embedder_of(knowledge_base: KnowledgeBase) -> ResolvedModel:
 def embed(work: Work, drafts: Sequence[ChunkDraft], model: ResolvedModel) -> "Vectors":
     """Return one row a draft; NaN where the model cannot embed that one.
 
-    Texts of like length go together, which is what a model pads least.
+    Texts of like length go together, which is what a model pads least. What a batch gave is kept
+    beside the live rows, where no search looks, so that another attempt goes on from there.
     """
     import numpy as np
 
@@ -118,13 +132,40 @@ def embed(work: Work, drafts: Sequence[ChunkDraft], model: ResolvedModel) -> "Ve
     vectors = np.full((len(drafts), dimensions), np.nan, dtype=np.float32)
     wanted = [place for place, draft in enumerate(drafts) if draft.level in EMBEDDED_LEVELS]
     wanted.sort(key=lambda place: len(drafts[place].text))
+    texts = {place: embedding_input(document.name, drafts[place].heading, drafts[place].text) for place in wanted}
+    kept = len(wanted) > BATCH  # a document of one batch has nothing to resume
+    if kept:
+        wanted = _resume(document, model, texts, wanted, vectors)
     for at in range(0, len(wanted), BATCH):
         work.report("embedding", at / len(wanted), slow=True)
         places = wanted[at : at + BATCH]
-        texts = [embedding_input(document.name, drafts[place].heading, drafts[place].text) for place in places]
-        found = gateway.embed_now(model, texts, purpose="passage", partial=True)
+        found = gateway.embed_now(
+            model, [texts[place] for place in places], purpose="passage", partial=True, check=work.check
+        )
         if found.shape[1] and found.shape[1] != dimensions:
             raise EmbeddingChanged(got=found.shape[1], expected=dimensions)
         if found.shape[1]:
             vectors[places] = found
+        usable = [place for place in places if not np.isnan(vectors[place, 0])]
+        if kept and usable:
+            storage.stage_vectors(document, [_key(model, texts[place]) for place in usable], vectors[usable])
     return vectors
+
+
+def _resume(
+    document: Document, model: ResolvedModel, texts: Mapping[int, str], wanted: list[int], vectors: "Vectors"
+) -> list[int]:
+    """Fill in what an earlier attempt embedded; return the places that are left."""
+    staged = storage.staged_vectors(document)
+    left = []
+    for place in wanted:
+        found = staged.get(_key(model, texts[place])) if staged else None
+        if found is None or len(found) != vectors.shape[1]:
+            left.append(place)
+        else:
+            vectors[place] = found
+    return left
+
+
+def _key(model: ResolvedModel, text: str) -> UUID:
+    return UUID(bytes=hashlib.sha256(f"{model.reference}\0{text}".encode()).digest()[:16])

@@ -18,6 +18,7 @@ from apps.knowledge.errors import BusyDocument, OriginalMissing
 from apps.knowledge.extraction import extract
 from apps.knowledge.models import Document
 from apps.knowledge.services.documents import discard, enqueue, storing
+from apps.knowledge.services.fairness import next_waiting
 from apps.knowledge.services.sweeping import recover_expired
 from apps.knowledge.services.work import LEASE, LeaseLost, Work, carry_out
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 Status = Document.Status
+MOST_STEPS = 50  # of one turn
 
 
 def ingest_document(document_id: UUID) -> str:
@@ -50,16 +52,29 @@ def ingest_document(document_id: UUID) -> str:
     return document.status
 
 
-def reindex_now(document_id: UUID) -> str:
-    """Index a document again if its state allows it; return its status, "" if it is gone."""
-    document = Document.objects.filter(pk=document_id, deleted_at__isnull=True).first()
-    if document is None:
-        return ""
-    try:
-        index_document(document=document)
-    except BusyDocument:
-        document.refresh_from_db()
-    return document.status
+def take_turn() -> str:
+    """Take documents that wait through one step each, fairly, until one is settled; return what became of it.
+
+    A row of the queue is a turn. As many turns as documents are queued, so each turn settles one, and
+    between two steps another workspace's document may come first.
+    """
+    lost = 0
+    for _ in range(MOST_STEPS):
+        document = next_waiting(skip=lost)
+        if document is None:
+            return "nothing waits"
+        try:
+            if document.status == Status.UPLOADED:
+                parse_document(document=document, among=[Status.UPLOADED])
+            else:
+                index_document(document=document, among=[Status.PARSED])
+        except BusyDocument:  # another worker was faster
+            lost += 1
+            continue
+        lost = 0
+        if document.status in Document.FINAL:
+            return f"{document.pk} {document.status}"
+    return "more than a turn"
 
 
 def parse_document(
@@ -71,7 +86,7 @@ def parse_document(
 ) -> None:
     """Read the original and store its Markdown; ends ``parsed`` or ``error_parsing``.
 
-    ``password`` opens a locked file; it is not kept.
+    ``password`` opens a locked file; without it the one that was kept does.
 
     Raises:
         BusyDocument: somebody else has it, or its state does not allow it.
@@ -111,6 +126,7 @@ def _claim(
 
 def _parse(work: Work, password: str) -> None:
     document = work.document
+    password = password or (document.password.reveal() if document.password else "")
 
     def progress(stage: str, share: float) -> None:
         work.report(stage, share, slow=True)

@@ -1,6 +1,7 @@
 """What nobody is at any more: work whose worker vanished, rows and files that are to go."""
 
 import logging
+import time
 from datetime import timedelta
 
 from django.core.files.storage import default_storage
@@ -16,6 +17,7 @@ from apps.knowledge.services.documents import UNDO, enqueue
 logger = logging.getLogger(__name__)
 
 MOST_INTERRUPTIONS = 3
+EVERY_S = 15.0
 WAITED = timedelta(seconds=60)
 WAITED_AT_START = timedelta(seconds=5)
 MOST_REQUEUED = 200  # a sweep; the next one goes on
@@ -47,6 +49,8 @@ def recover_expired(documents: QuerySet[Document]) -> int:
                 progress=0.0,
                 changed_at=now,
             )
+            if moved:
+                document.record_attempt("worker_lost", {"times": times}, outcome="lost")
             if moved and not poisonous:
                 enqueue(document)
         count += moved
@@ -84,6 +88,18 @@ def sweep(*, waited: timedelta = WAITED) -> dict[str, int]:
         "requeued": requeue_waiting(waited=waited),
         "erased": erase_deleted(),
     }
+
+
+def sweep_if_due() -> None:
+    """Sweep between two turns too: the schedule's own task waits at the end of a long queue."""
+    global _swept
+    now = time.monotonic()
+    if now - _swept >= EVERY_S:
+        _swept = now
+        sweep()
+
+
+_swept = time.monotonic()  # of this process; a worker sweeps as it starts
 
 
 def erase_deleted() -> int:

@@ -22,7 +22,7 @@ from apps.models.gateway import ModelError
 logger = logging.getLogger(__name__)
 
 LEASE = timedelta(seconds=30)
-RENEW_EVERY_S = 8.0
+RENEW_EVERY_S = 2.0  # also how soon a stop is noticed by work that reports nothing
 REPORT_EVERY_S = 0.4
 DISK_FULL = "53100"
 
@@ -71,7 +71,8 @@ class Work:
         begins = slow and stage != self._stage
         if not begins and now - self._written < REPORT_EVERY_S:
             return
-        self._stage, self._written = stage, now
+        self._stage = self.document.stage = stage
+        self._written = now
         self.renew(stage=stage, progress=round(min(max(share, 0.0), 1.0), 3))
         self.check()
 
