@@ -35,7 +35,7 @@ def test_an_edge_reads_only_what_the_user_may_see(path):
 
 @pytest.mark.parametrize("path", SOURCES, ids=by_name)
 def test_raw_sql_stays_in_its_places(path):
-    """SQL by hand belongs to retrieval, storage of chunks, event rows and database checks."""
+    """SQL by hand belongs to retrieval, storage of chunks, whose turn it is, event rows and database checks."""
     allowed = (
         "apps/common/",
         "apps/knowledge/retrieval/",
