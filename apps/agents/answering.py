@@ -22,6 +22,7 @@ class Reply:
 
     content: str
     tool_calls: list[Wire] = field(default_factory=list)
+    reasoning: str = ""
 
 
 def request_for(state: TurnState, context: TurnContext, *, tools: Sequence[Wire]) -> tuple[ChatRequest, bytes]:
@@ -72,6 +73,7 @@ async def answer(context: TurnContext, request: ChatRequest, *, final: bool = Fa
     record = context.record
     markers = CitationFilter(record.sources.known)
     said: list[str] = []
+    thought: list[str] = []
     calls: list[Wire] = []
     if context.stop.is_set():
         record.stopped = True
@@ -82,6 +84,7 @@ async def answer(context: TurnContext, request: ChatRequest, *, final: bool = Fa
         async with aclosing(context.stream(request)) as deltas:
             async for delta in deltas:
                 if delta.reasoning:
+                    thought.append(storable(delta.reasoning))
                     context.emit("reasoning.delta", {"text": delta.reasoning})
                 if text := storable(delta.text):
                     said.append(text)
@@ -99,7 +102,7 @@ async def answer(context: TurnContext, request: ChatRequest, *, final: bool = Fa
     content = "".join(said)
     if not content.strip() and not calls and not record.stopped and not (final and request.tools):
         raise EmptyAnswer
-    return Reply(content, calls)
+    return Reply(content, calls, "".join(thought))
 
 
 def _storable_call(call: Wire) -> Wire:

@@ -183,3 +183,4 @@ class TurnContext:
     emit: Callable[[str, dict[str, Any]], None]
     token: Callable[[str], None]
     say: Callable[..., str]  # a sentence of ``notices`` in the turn's language
+    reasoning_replay: str = "never"  # which of its own reasoning the main model gets back, see apps.models.chat

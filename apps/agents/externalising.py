@@ -127,6 +127,7 @@ async def _distil(context: TurnContext, whole: str) -> str:
         ],
         temperature=0.0,
         max_tokens=SUMMARY_TOKENS,
+        thinking=False,
         purpose="distil",
     )
     try:

@@ -117,7 +117,9 @@ def context_for(
         return reply
 
     async def decide(question: str) -> Decision:
-        return await decide_intent(question, model=bound.fast, has_knowledge=bool(ids))
+        decision = await decide_intent(question, model=bound.fast, has_knowledge=bool(ids))
+        record.usage += decision.usage
+        return decision
 
     async def remember(texts: Sequence[str]) -> None:
         await _reached(in_db(partial(store_items, workspace=bound.workspace, texts=texts, actor=user)))
@@ -186,6 +188,7 @@ def context_for(
         emit=events.emit,
         token=token,
         say=partial(say, language),
+        reasoning_replay=bound.model.reasoning_replay,
     )
 
 

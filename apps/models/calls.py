@@ -77,17 +77,16 @@ async def post(model: ResolvedModel, path: str, body: dict[str, Any]) -> Any:
     import httpx2
     import openai
 
-    body = quirks.fitted(model, body)
     while True:
+        sent = quirks.fitted(model, body)
         with _translated(model):
             try:
-                response = await connections.client(model).post(path, cast_to=httpx2.Response, body=cleaned(body))
+                response = await connections.client(model).post(path, cast_to=httpx2.Response, body=cleaned(sent))
                 return response.json()
             except openai.APIStatusError as error:
                 words = refusal(error.response.content, error.status_code)
-                if error.status_code not in (400, 404, 422) or not quirks.learn(model, body, words):
+                if error.status_code not in (400, 404, 422) or not quirks.learn(model, sent, words):
                     raise
-        body = quirks.fitted(model, body)
 
 
 @contextmanager

@@ -44,7 +44,11 @@ class ResolvedModel:
     max_input: int = 512
     max_batch: int = 64
     max_concurrent: int = 0  # calls at once of one process; 0: as many as come
-    capabilities: frozenset[str] = frozenset()  # "tools", "logprobs", "json_schema", "stream_usage"
+    capabilities: frozenset[str] = frozenset()  # see configuration.Capability
+    thinking_switch: str = ""  # how its vendor switches thinking, see requests.THINKING
+    thinks: bool | None = None  # what was chosen for it; None: as the vendor does by itself
+    reasoning_replay: str = "never"  # which earlier reasoning it gets back: "never", "tool_turns", "always"
+    reasoning_field: str = "reasoning_content"  # the name under which it gets it back
     price: Price | None = None  # None: not known
     fallback: "ResolvedModel | None" = None  # asked instead while this one is down
 
@@ -56,7 +60,11 @@ class ResolvedModel:
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
-    """One call of a chat model. ``messages`` and ``tools`` are sent byte for byte as given."""
+    """One call of a chat model. ``messages`` and ``tools`` are sent byte for byte as given.
+
+    A message of the assistant may carry what it thought as ``reasoning_content``; the gateway sends it
+    where the vendor wants it back, under the vendor's name, and takes it out elsewhere.
+    """
 
     messages: list[Wire]
     tools: list[Wire] = field(default_factory=list)
@@ -64,6 +72,8 @@ class ChatRequest:
     temperature: float | None = None
     max_tokens: int | None = None
     response_format: Wire | None = None
+    parallel_tool_calls: bool | None = None
+    thinking: bool | None = None  # None: what was chosen for the model
     logprobs: int = 0  # how many alternatives of the first token are wanted
     purpose: str = "answer"  # who asks: "answer", "understand", "title", …; for the ledger and logs
 

@@ -1,7 +1,7 @@
 """What is known of a model besides its name and address: limits and capabilities."""
 
 from decimal import Decimal
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from django.core.exceptions import ValidationError
 from pydantic import BaseModel, ConfigDict, Field
@@ -9,9 +9,18 @@ from pydantic import ValidationError as SchemaError
 
 from apps.models.chat import Price
 
-Capability = Literal["tools", "logprobs", "json_schema", "stream_usage"]
-ALL: list[Capability] = ["tools", "logprobs", "json_schema", "stream_usage"]
-
+Capability = Literal[
+    "tools",
+    "forced_tool_choice",
+    "parallel_tool_calls",
+    "logprobs",
+    "json_schema",
+    "json_mode",
+    "thinking_switch",  # thinking can be switched on and off, as the vendor writes it
+    "stream_usage",  # usage at the end of a stream, when asked for with stream_options
+    "cache_breakpoints",  # a mark in the prompt says how far it is worth caching
+]
+ALL: list[Capability] = list(get_args(Capability))
 
 Amount = Annotated[Decimal, Field(ge=0, lt=100_000, max_digits=11, decimal_places=6)]
 
@@ -46,6 +55,8 @@ class Configuration(BaseModel):
     max_batch: int = Field(64, ge=1, le=2_048)
     max_concurrent: int = Field(0, ge=0, le=1_000)
     capabilities: list[Capability] = ALL
+    thinking: Literal["default", "on", "off"] = "default"
+    reasoning_replay: Literal["never", "tool_turns", "always"] = "never"
     price: Prices | None = None
 
 

@@ -8,8 +8,8 @@ import asyncio
 import logging
 import math
 import string
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -19,9 +19,10 @@ import orjson
 from apps.common.errors import KnowSphereError
 from apps.models import gateway, quirks
 from apps.models.builtin import intent
-from apps.models.chat import ChatReply, ChatRequest, ResolvedModel
+from apps.models.chat import ChatReply, ChatRequest, ResolvedModel, Usage
 
 logger = logging.getLogger(__name__)
+Ask = Callable[[ChatRequest], Awaitable[ChatReply]]
 
 PATIENCE_S = 8.0  # a turn waits for its intent; after this the local guess stands
 ALTERNATIVES = 10
@@ -42,11 +43,12 @@ INTENTS = {
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """A label, how sure (0 to 1), and how it came about: local, logprobs, json or rules."""
+    """A label, how sure (0 to 1), how it came about (local, logprobs, json or rules), and what calls it took."""
 
     label: str
     confidence: float
     method: str
+    usage: Usage = field(default_factory=Usage)
 
 
 async def decide_intent(
@@ -68,31 +70,46 @@ async def decide_intent(
     options = {label: words for label, words in INTENTS.items() if possible.get(label, True)}
     knowledge = "Documents are selected for this message." if has_knowledge else "No documents are selected."
     system = _prompt("intent").replace("{knowledge}", knowledge)
-    return await decide(model, system=system, text=question, options=options, purpose="intent") or local
+    spent: list[Usage] = []
+    decided = await decide(model, system=system, text=question, options=options, purpose="intent", spent=spent)
+    return replace(decided or local, usage=sum(spent, Usage()))
 
 
 async def decide(
-    model: ResolvedModel, *, system: str, text: str, options: Mapping[str, str], purpose: str
+    model: ResolvedModel,
+    *,
+    system: str,
+    text: str,
+    options: Mapping[str, str],
+    purpose: str,
+    spent: list[Usage] | None = None,
 ) -> Decision | None:
     """Let a model choose one of ``options`` (label -> what it means); None where it cannot say.
 
     ``{options}`` in ``system`` is where the list goes. Calls that fail or take longer than 8 s are
-    logged, not raised.
+    logged, not raised. ``spent`` gets what the calls used, also those that decided nothing.
     """
+
+    async def ask(request: ChatRequest) -> ChatReply:
+        reply = await gateway.chat(model, request)
+        if spent is not None:
+            spent.append(reply.usage)
+        return reply
+
     try:
         async with asyncio.timeout(PATIENCE_S):
             if "logprobs" in model.capabilities and not quirks.refuses(model, SILENT):
-                decision = await _by_logprobs(model, system, text, options, purpose)
+                decision = await _by_logprobs(model, ask, system, text, options, purpose)
                 if decision is not None:
                     return decision
-            return await _by_json(model, system, text, options, purpose)
+            return await _by_json(ask, system, text, options, purpose)
     except (KnowSphereError, TimeoutError) as error:  # also a key that cannot be decrypted any more
         logger.info("%s could not decide (%s): %s", model.name, purpose, getattr(error, "code", "too slow"))
         return None
 
 
 async def _by_logprobs(
-    model: ResolvedModel, system: str, text: str, options: Mapping[str, str], purpose: str
+    model: ResolvedModel, ask: Ask, system: str, text: str, options: Mapping[str, str], purpose: str
 ) -> Decision | None:
     """Read the probabilities of the next token over letters; None where the vendor does not show them."""
     letters = dict(zip(string.ascii_uppercase, options, strict=False))
@@ -108,9 +125,10 @@ async def _by_logprobs(
         temperature=0.0,
         max_tokens=1,
         logprobs=ALTERNATIVES,
+        thinking=False,
         purpose=purpose,
     )
-    reply = await gateway.chat(model, request)
+    reply = await ask(request)
     weights: dict[str, float] = {}
     for token, logarithm in reply.top_logprobs.items():
         label = letters.get(token.strip().upper())
@@ -123,9 +141,7 @@ async def _by_logprobs(
     return Decision(best, weights[best] / sum(weights.values()), "logprobs")
 
 
-async def _by_json(
-    model: ResolvedModel, system: str, text: str, options: Mapping[str, str], purpose: str
-) -> Decision | None:
+async def _by_json(ask: Ask, system: str, text: str, options: Mapping[str, str], purpose: str) -> Decision | None:
     listed = "\n".join(f"{label}: {words}" for label, words in options.items())
     form = 'Answer with JSON only: {"label": one of the words before the colons, "confidence": 0 to 1}'
     request = ChatRequest(
@@ -135,10 +151,11 @@ async def _by_json(
         ],
         temperature=0.0,
         max_tokens=JSON_TOKENS,
-        response_format=_schema(list(options)) if "json_schema" in model.capabilities else None,
+        response_format=_schema(list(options)),
+        thinking=False,
         purpose=purpose,
     )
-    return _read(await gateway.chat(model, request), options)
+    return _read(await ask(request), options)
 
 
 def _schema(labels: list[str]) -> dict[str, Any]:

@@ -1,34 +1,96 @@
 """A ChatRequest as the body that an endpoint reads."""
 
+from collections.abc import Callable
 from typing import Any
 
 import orjson
 
 from apps.common.text import storable
-from apps.models.chat import ChatRequest, ResolvedModel
+from apps.models.chat import ChatRequest, ResolvedModel, Wire
+
+THINKING: dict[str, Callable[[bool], dict[str, Any]]] = {  # how vendors write the switch
+    "type": lambda on: {"thinking": {"type": "enabled" if on else "disabled"}},
+    "enable": lambda on: {"enable_thinking": on},
+    "reasoning": lambda on: {"reasoning": {"enabled": on}},
+    "effort": lambda on: {} if on else {"reasoning_effort": "none"},
+    "template": lambda on: {"chat_template_kwargs": {"enable_thinking": on}},
+}
 
 
 def chat_body(model: ResolvedModel, request: ChatRequest, *, stream: bool) -> dict[str, Any]:
     """Return the body; what varies from call to call stands last, after the parts that are alike."""
+    can = model.capabilities
     body: dict[str, Any] = {"model": model.name}
     if stream:
         body["stream"] = True
-        body["stream_options"] = {"include_usage": True}
+        if "stream_usage" in can:
+            body["stream_options"] = {"include_usage": True}
     if request.temperature is not None:
         body["temperature"] = request.temperature
     if request.max_tokens is not None:
         body["max_tokens"] = request.max_tokens
-    if request.response_format is not None:
-        body["response_format"] = request.response_format
-    if request.logprobs:
+    if (form := _format(request.response_format, can)) is not None:
+        body["response_format"] = form
+    if request.logprobs and "logprobs" in can:
         body["logprobs"] = True
         body["top_logprobs"] = request.logprobs
-    if request.tool_choice is not None and request.tools:
-        body["tool_choice"] = request.tool_choice
-    if request.tools:
+    thinks = model.thinks if request.thinking is None else request.thinking
+    if thinks is not None and model.thinking_switch:
+        body |= THINKING[model.thinking_switch](thinks)
+    if request.tools and "tools" in can:
+        if request.tool_choice is not None:
+            plain = request.tool_choice in ("auto", "none")
+            body["tool_choice"] = request.tool_choice if plain or "forced_tool_choice" in can else "auto"
+        if request.parallel_tool_calls is not None and "parallel_tool_calls" in can:
+            body["parallel_tool_calls"] = request.parallel_tool_calls
         body["tools"] = request.tools
-    body["messages"] = request.messages
+    body["messages"] = with_breakpoint(request.messages) if "cache_breakpoints" in can else request.messages
     return body
+
+
+def _format(wanted: dict[str, Any] | None, can: frozenset[str]) -> dict[str, Any] | None:
+    """Return the strictest form of answer that the model has; nothing where it has none."""
+    if wanted is None or (wanted.get("type") == "json_schema" and "json_schema" in can):
+        return wanted
+    return {"type": "json_object"} if "json_mode" in can else None
+
+
+def with_breakpoint(messages: list[Wire]) -> list[Wire]:
+    """Mark the end of the system prompt, which stays the same, as worth caching."""
+    if not messages or messages[0]["role"] != "system" or not isinstance(messages[0]["content"], str):
+        return messages
+    part = {"type": "text", "text": messages[0]["content"], "cache_control": {"type": "ephemeral"}}
+    return [{**messages[0], "content": [part]}, *messages[1:]]
+
+
+def without_breakpoint(messages: list[Wire]) -> list[Wire]:
+    """Undo ``with_breakpoint``, for an endpoint that refuses the mark."""
+    match messages:
+        case [{"content": [{"text": text, "cache_control": _}]} as first, *rest]:
+            return [{**first, "content": text}, *rest]
+    return messages
+
+
+def with_reasoning(messages: list[Wire], policy: str, name: str) -> list[Wire]:
+    """Send back what the model thought, as ``policy`` says, under the vendor's ``name``; nothing of it elsewhere.
+
+    "tool_turns": with messages that call tools; one that was thought without (of another model) says "".
+    "always": with every message of the assistant that was thought. A function of each message alone, so that
+    what was sent once is sent again.
+    """
+    if policy == "never" and not any("reasoning_content" in message for message in messages):
+        return messages
+    return [_replayed(message, policy, name) for message in messages]
+
+
+def _replayed(message: Wire, policy: str, name: str) -> Wire:
+    thought = message.get("reasoning_content")
+    rest = {key: value for key, value in message.items() if key != "reasoning_content"}
+    if message["role"] != "assistant" or policy == "never":
+        return rest
+    if message.get("tool_calls"):
+        return {**rest, name: thought or ""}
+    return {**rest, name: thought} if policy == "always" and thought else rest
 
 
 def encode(body: dict[str, Any]) -> bytes:

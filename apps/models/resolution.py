@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, TypeGuard
 from uuid import UUID
 
 from django.conf import settings
+from django.db.models import Q
 from django.utils.translation import gettext as _
 from pydantic import ValidationError as SchemaError
 
@@ -15,7 +16,7 @@ from apps.models.chat import FREE, ResolvedModel
 from apps.models.configuration import Configuration
 from apps.models.errors import ModelUnavailable
 from apps.models.models import Kind, ModelConfig
-from apps.models.providers import facts, vendor_at
+from apps.models.providers import CUSTOM, VENDORS, facts, vendor_at
 from apps.models.querysets import ModelConfigQuerySet
 
 BUILTIN = {
@@ -69,7 +70,7 @@ def resolve(
             reason = _("it was removed") if row is None else _("it is switched off")
             raise ModelUnavailable(model=row.name if row else "", reason=reason)
         return from_row(row)
-    default = _default(kind, workspace_id)
+    default = _default(kind, workspace_id, fast=fast or grade)
     if default is not None:
         return from_row(default)
     found = from_environment(kind, fast=fast, grade=grade) or BUILTIN.get(Kind(kind))
@@ -78,15 +79,19 @@ def resolve(
     return found
 
 
-def _default(kind: str, workspace_id: UUID | None) -> ModelConfig | None:
+def _default(kind: str, workspace_id: UUID | None, *, fast: bool) -> ModelConfig | None:
+    """Return the first default; of each place's two chat models the fast one, where that is wanted."""
     if workspace_id is None:
-        return _defaults(kind, None).first()
-    return next(iter(DEFAULTS[Kind(kind)].rows(workspace_id=workspace_id)), None)
+        found = list(_defaults(kind, None))
+    else:
+        found = DEFAULTS[Kind(kind)].rows(workspace_id=workspace_id)
+    suitable = [row for row in found if row.is_default or fast]
+    return min(suitable, key=lambda row: (row.workspace_id is None, fast and not row.is_fast), default=None)
 
 
 def _defaults(kind: str, workspace_id: UUID | None) -> ModelConfigQuerySet:
     usable = ModelConfig.objects.usable_in(workspace_id)
-    return usable.filter(kind=kind, enabled=True, is_default=True).own_first()
+    return usable.filter(Q(is_default=True) | Q(is_fast=True), kind=kind, enabled=True).own_first()
 
 
 DEFAULTS = {kind: CompiledQuery(partial(_defaults, kind)) for kind in Kind}
@@ -125,7 +130,7 @@ def from_row(row: ModelConfig) -> ResolvedModel:
 def _alone(row: ModelConfig) -> ResolvedModel:
     configuration = row.configuration if isinstance(row.configuration, dict) else {}
     known = {**facts(row.provider, row.kind, row.name), **configuration}
-    remote = _remote(row.kind, row.name, row.base_url, row.api_key, known, row.pk)
+    remote = _remote(row.kind, row.name, row.base_url, row.api_key, known, row.provider, row.pk)
     return replace(remote, guarded=row.workspace_id is not None)
 
 
@@ -146,17 +151,24 @@ def from_environment(kind: str, *, fast: bool = False, grade: bool = False) -> R
         return None
     key = getattr(settings, variables.key)
     address = getattr(settings, variables.base_url)
-    known = facts(vendor_at(address), str(kind), name)
-    return _remote(kind, name, address, Secret(key) if key else None, known)
+    vendor = vendor_at(address)
+    return _remote(kind, name, address, Secret(key) if key else None, facts(vendor, str(kind), name), vendor)
 
 
 def _remote(
-    kind: str, name: str, base_url: str, key: Secret | None, configuration: dict[str, Any], pk: UUID | None = None
+    kind: str,
+    name: str,
+    base_url: str,
+    key: Secret | None,
+    configuration: dict[str, Any],
+    vendor: str,
+    pk: UUID | None = None,
 ) -> ResolvedModel:
     try:
         known = Configuration.model_validate(configuration)
     except SchemaError:
         raise ModelUnavailable(model=name, reason=_("its limits and capabilities cannot be read")) from None
+    habits = VENDORS.get(vendor, VENDORS[CUSTOM])
     return ResolvedModel(
         kind=str(kind),
         provider="openai_compatible",
@@ -170,6 +182,10 @@ def _remote(
         max_input=known.max_input,
         max_batch=known.max_batch,
         capabilities=frozenset(known.capabilities),
+        thinking_switch=habits.thinking if "thinking_switch" in known.capabilities else "",
+        thinks={"on": True, "off": False}.get(known.thinking),
+        reasoning_replay=known.reasoning_replay,
+        reasoning_field=habits.reasoning_field,
         max_concurrent=known.max_concurrent,
         price=known.price.as_value() if known.price else None,
     )

@@ -125,15 +125,15 @@ async def _attempt(model: ResolvedModel, request: ChatRequest, stop: asyncio.Eve
 
 async def _open(model: ResolvedModel, request: ChatRequest, stop: asyncio.Event) -> "aiohttp.ClientResponse":
     """Send the request and return the response when its head is there and good."""
-    body = quirks.fitted(model, chat_body(model, request, stream=True))
+    body = chat_body(model, request, stream=True)
     while True:
-        response = await _unless(stop, _post(model, body))
+        sent = quirks.fitted(model, body)
+        response = await _unless(stop, _post(model, sent))
         if response.status == 200:
             return response
         async with response:
             words = await _error_words(response)
-        if response.status in (400, 404, 422) and quirks.learn(model, body, words):
-            body = quirks.fitted(model, body)
+        if response.status in (400, 404, 422) and quirks.learn(model, sent, words):
             continue
         if 300 <= response.status < 400:
             raise ModelRefused(model=model.name, reason=_("the address answers with a redirect"))

@@ -88,6 +88,24 @@ async def test_search_read_answer():
     assert requests[2].messages[: len(requests[1].messages)] == requests[1].messages
 
 
+@pytest.mark.parametrize(
+    ("policy", "kept"), [("never", [None, None]), ("tool_turns", ["hm", None]), ("always", ["hm", "so"])]
+)
+async def test_what_the_model_thought_is_kept_only_where_it_is_sent_back(policy, kept):
+    first = [ChatDelta(reasoning="hm"), *calling(SEARCH)]
+    context, sink, requests = make_context(
+        passages=[passage("Annual leave is ten days.")],
+        replies=[first, [ChatDelta(reasoning="so"), *text("Ten days [[c1]].")]],
+        reasoning_replay=policy,
+    )
+    state = await drive(context)
+    answers = [message for message in state["messages"] if message["role"] == "assistant"]
+    assert [message.get("reasoning_content") for message in answers] == kept
+    sent = [message for message in requests[1].messages if message["role"] == "assistant"]
+    assert [message.get("reasoning_content") for message in sent] == kept[:1]
+    assert "hm" not in sink.text
+
+
 @pytest.mark.parametrize("label", ["greeting", "chitchat", "image_only", "doc_only"])
 async def test_small_talk_is_one_call_without_tools(label):
     context, sink, requests = make_context(replies=[text("Hello there!")], decide=intent(label))

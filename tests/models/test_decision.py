@@ -10,6 +10,7 @@ from django.core.management import call_command
 from apps.common.fields import Secret
 from apps.models import connections, decision, quirks
 from apps.models.builtin import intent
+from apps.models.chat import Usage
 from apps.models.decision import decide_intent
 from apps.models.resolution import BUILTIN, from_environment
 from tests.vendor import Reply
@@ -57,6 +58,15 @@ async def test_an_unsure_one_is_read_from_the_next_tokens_probabilities(model, v
     assert (sent["model"], sent["max_tokens"], sent["logprobs"]) == ("scripted-fast", 1, True)
     assert all(f"{letter}: " in sent["messages"][0]["content"] for letter in ANSWERS)
     assert "image" not in sent["messages"][0]["content"]
+
+
+async def test_every_call_that_it_took_is_counted_also_those_that_decided_nothing(model, vendor):
+    silent = Reply("C", usage={"prompt_tokens": 30, "completion_tokens": 1})
+    told = Reply('{"label": "summarize"}', usage={"prompt_tokens": 40, "completion_tokens": 9})
+    vendor.script([silent, told], to="chat")
+    found = await decide(model)
+    assert (found.usage.prompt, found.usage.completion) == (70, 10)
+    assert (await decide(model, "How many days of annual leave do I get?")).usage == Usage()
 
 
 SILENT_VENDORS = {

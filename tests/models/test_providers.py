@@ -44,9 +44,17 @@ def test_what_is_entered_wins_over_what_is_documented(acme, ann):
 
 
 def test_what_is_not_known_is_not_invented(acme, ann):
-    row = add_model(workspace=acme, kind="chat", provider="deepseek", name="something-new", actor=ann)
+    row = add_model(workspace=acme, kind="chat", provider="openai", name="something-new", actor=ann)
     assert from_row(row).price is None
-    assert from_row(row).capabilities == frozenset(Configuration().capabilities)
+    optional = {"thinking_switch", "cache_breakpoints"}  # written differently by each vendor, so not tried
+    assert from_row(row).capabilities == frozenset(Configuration().capabilities) - optional
+
+
+def test_a_known_chat_model_brings_its_window_and_its_price(acme, ann):
+    row = add_model(workspace=acme, kind="chat", provider="deepseek", name="deepseek-v4-pro", api_key="k", actor=ann)
+    model = from_row(row)
+    assert (model.context_window, model.max_output) == (1_000_000, 384_000)
+    assert (model.price.input, model.price.output, model.price.cached) == (9, 27, Decimal("0.30"))
 
 
 def test_the_environments_model_is_looked_up_by_its_address(settings):

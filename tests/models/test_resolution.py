@@ -51,6 +51,21 @@ def test_the_fast_model_is_the_environments_where_it_decides(acme, add, settings
     assert gateway.resolve("chat", workspace_id=acme.pk, fast=True).name == "own"
 
 
+def test_a_fast_model_stands_beside_the_main_one_at_each_place(acme, add):
+    add(name="operators")
+    add(name="operators-fast", is_default=False, is_fast=True)
+    names = [gateway.resolve("chat", workspace_id=acme.pk, fast=fast).name for fast in (False, True)]
+    assert names == ["operators", "operators-fast"]
+    assert gateway.resolve("chat", workspace_id=None, fast=True).name == "operators-fast"
+    add(acme, "own-fast", is_default=False, is_fast=True)
+    names = [gateway.resolve("chat", workspace_id=acme.pk, fast=fast).name for fast in (False, True)]
+    assert names == ["operators", "own-fast"]
+    add(acme, "own")
+    assert gateway.resolve("chat", workspace_id=acme.pk, grade=True).name == "own-fast"
+    ModelConfig.objects.filter(name="own-fast").update(enabled=False)
+    assert gateway.resolve("chat", workspace_id=acme.pk, fast=True).name == "own"
+
+
 def test_evidence_is_judged_by_a_model_of_its_own_where_the_environment_names_one(acme, settings):
     settings.CHAT_MODEL, settings.FAST_MODEL = "big", "small"
     assert gateway.resolve("chat", workspace_id=acme.pk, grade=True).name == "small"

@@ -34,7 +34,14 @@ async def agent(state: TurnState, runtime: Runtime[TurnContext]) -> dict[str, An
     message: Wire = {"role": "assistant", "content": reply.content or INTERRUPTED_ANSWER}
     if reply.tool_calls and not forced:
         message = {"role": "assistant", "content": reply.content or None, "tool_calls": reply.tool_calls}
+    if reply.reasoning and _is_replayed(message, context.reasoning_replay):
+        message["reasoning_content"] = reply.reasoning
     return {"messages": [message], "fingerprint": mark, "prompt_tokens": context.record.prompt_tokens}
+
+
+def _is_replayed(message: Wire, policy: str) -> bool:
+    """Return whether later requests of this model carry what it thought; what never does is not kept."""
+    return policy == "always" or (policy == "tool_turns" and "tool_calls" in message)
 
 
 def exhausted(state: TurnState, context: TurnContext, messages: list[Wire]) -> bool:

@@ -60,6 +60,7 @@ async def _restore(state: TurnState, context: TurnContext) -> str:
         ],
         temperature=0.0,
         max_tokens=300,
+        thinking=False,
         purpose="understand",
     )
     try:
