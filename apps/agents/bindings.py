@@ -22,7 +22,9 @@ from apps.memory.models import ConversationNote
 from apps.memory.recall import recall
 from apps.models import gateway
 from apps.models.chat import ResolvedModel
+from apps.workspaces.doors import DoorQuery
 from apps.workspaces.models import User, Workspace
+from apps.workspaces.principals import Principal
 
 Row = TypeVar("Row", bound=Model)
 
@@ -33,7 +35,8 @@ ORDER = ("name", "pk")  # of bases
 class Bound:
     """What a turn stands on, read from rows in one go."""
 
-    user: User
+    asker: Principal
+    user: User | None  # None: a widget's visitor
     workspace: Workspace
     agent_id: UUID
     agent: AgentProfile
@@ -47,27 +50,25 @@ class Bound:
 
 
 PERSON = CompiledQuery(lambda user: User.objects.filter(pk=user, is_active=True))
-WORKSPACE = CompiledQuery(
-    lambda user, workspace: Workspace.objects.visible_to(User(pk=user)).filter(pk=workspace),
+WORKSPACE = DoorQuery[Workspace](lambda who, workspace: Workspace.objects.visible_to(who).filter(pk=workspace))
+DEFAULT_AGENT = DoorQuery[Agent](
+    lambda who, workspace: Agent.objects.visible_to(who).filter(workspace=workspace, is_default=True)
 )
-DEFAULT_AGENT = CompiledQuery(
-    lambda user, workspace: Agent.objects.visible_to(User(pk=user)).filter(workspace=workspace, is_default=True),
+NAMED_AGENT = DoorQuery[Agent](
+    lambda who, workspace, agent: Agent.objects.visible_to(who).filter(workspace=workspace, pk=agent)
 )
-NAMED_AGENT = CompiledQuery(
-    lambda user, workspace, agent: Agent.objects.visible_to(User(pk=user)).filter(workspace=workspace, pk=agent),
+READABLE = DoorQuery[KnowledgeBase](
+    lambda who, workspace: KnowledgeBase.objects.visible_to(who).filter(workspace=workspace).order_by(*ORDER)
 )
-READABLE = CompiledQuery(
-    lambda user, workspace: KnowledgeBase.objects.visible_to(User(pk=user)).filter(workspace=workspace).order_by(*ORDER)
-)
-READABLE_OF_AGENT = CompiledQuery(
-    lambda user, workspace, agent: (
-        KnowledgeBase.objects.visible_to(User(pk=user))
+READABLE_OF_AGENT = DoorQuery[KnowledgeBase](
+    lambda who, workspace, agent: (
+        KnowledgeBase.objects.visible_to(who)
         .filter(workspace=workspace, pk__in=Agent.objects.filter(pk=agent).values("knowledge_bases"))
         .order_by(*ORDER)
     )
 )
-NOTE = CompiledQuery(
-    lambda user, conversation: ConversationNote.objects.visible_to(User(pk=user)).filter(conversation=conversation)
+NOTE = DoorQuery[ConversationNote](
+    lambda who, conversation: ConversationNote.objects.visible_to(who).filter(conversation=conversation)
 )
 
 
@@ -81,12 +82,12 @@ def bind(request: TurnRequest) -> Bound:
         NotFound: the asker, the agent, or a base that was asked for is not theirs to use.
         ModelUnavailable: no model can answer.
     """
-    ids = {"user": request.user_id, "workspace": request.workspace_id}
-    user = _one(PERSON.rows(user=request.user_id))
-    workspace = _one(WORKSPACE.rows(**ids))
+    asker, ids = request.asker, {"workspace": request.workspace_id}
+    user = _person(asker)
+    workspace = _one(WORKSPACE.rows(asker, **ids))
     agent = _agent(request, workspace)
     chosen = None if agent.all_knowledge_bases else agent.pk
-    readable = READABLE.rows(**ids) if chosen is None else READABLE_OF_AGENT.rows(**ids, agent=chosen)
+    readable = READABLE.rows(asker, **ids) if chosen is None else READABLE_OF_AGENT.rows(asker, **ids, agent=chosen)
     bases = {base.pk: Base(base.pk, base.name, base.description) for base in readable}
     asked = request.options.knowledge_bases
     if any(base_id not in bases for base_id in asked):
@@ -94,18 +95,28 @@ def bind(request: TurnRequest) -> Bound:
     settings = agent.configuration if isinstance(agent.configuration, dict) else {}
     limits = settings.get("budget")
     return Bound(
+        asker=asker,
         user=user,
         workspace=workspace,
         agent_id=agent.pk,
         agent=AgentProfile(agent.name, agent.instructions, settings.get("temperature"), settings.get("max_tokens")),
         tools=tuple(name for name in agent.tools if isinstance(name, str)),
         bases=tuple(base for base in bases.values() if not asked or base.id in asked),
-        background=tuple(recall(user=user, workspace_id=workspace.pk, question=request.question)),
-        note=next((row.text for row in NOTE.rows(user=user.pk, conversation=request.conversation_id)), ""),
+        background=tuple(recall(user=user, workspace_id=workspace.pk, question=request.question) if user else ()),
+        note=next((row.text for row in NOTE.rows(asker, conversation=request.conversation_id)), ""),
         model=gateway.resolve("chat", workspace_id=workspace.pk, explicit=request.options.model or agent.model_id),
         fast=gateway.resolve("chat", workspace_id=workspace.pk, fast=True),
         limits=limits if isinstance(limits, dict) else {},
     )
+
+
+def _person(asker: Principal) -> User | None:
+    """Return who asks, as a row that stands for nothing more than they came with; a widget's visitor has none."""
+    if asker.user_id is None:
+        return None
+    user = _one(PERSON.rows(user=asker.user_id))
+    user.acts_as = asker
+    return user
 
 
 def _one(rows: list[Row]) -> Row:
@@ -115,8 +126,10 @@ def _one(rows: list[Row]) -> Row:
 
 
 def _agent(request: TurnRequest, workspace: Workspace) -> Agent:
-    ids = {"user": request.user_id, "workspace": workspace.pk}
     if request.agent_id is not None:
-        return _one(NAMED_AGENT.rows(**ids, agent=request.agent_id))
-    found = DEFAULT_AGENT.rows(**ids)
-    return found[0] if found else default_agent(workspace)
+        return _one(NAMED_AGENT.rows(request.asker, workspace=workspace.pk, agent=request.agent_id))
+    found = DEFAULT_AGENT.rows(request.asker, workspace=workspace.pk)
+    if not found:
+        default_agent(workspace)  # made at the first question; the door decides all the same
+        found = DEFAULT_AGENT.rows(request.asker, workspace=workspace.pk)
+    return _one(found)

@@ -10,7 +10,7 @@ from django.utils.translation import gettext_lazy as _
 from apps.agents.querysets import AgentQuerySet, HandoffQuerySet, ToolResultRefQuerySet
 from apps.knowledge.models import KnowledgeBase
 from apps.models.models import ModelConfig
-from apps.workspaces.models import Workspace
+from apps.workspaces.models import Share, Workspace
 
 
 class Agent(models.Model):
@@ -25,6 +25,7 @@ class Agent(models.Model):
     knowledge_bases = models.ManyToManyField(KnowledgeBase, blank=True, related_name="agents")
     model = models.ForeignKey(ModelConfig, on_delete=models.PROTECT, null=True, blank=True, related_name="+")
     configuration = models.JSONField(default=dict, blank=True)  # temperature, output limit, budgets
+    restricted = models.BooleanField(_("Only for people it is shared with"), default=False)
     is_default = models.BooleanField(_("Default of the workspace"), default=False)
     created_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
@@ -37,6 +38,7 @@ class Agent(models.Model):
         verbose_name = _("agent")
         verbose_name_plural = _("agents")
         default_permissions = ()
+        permissions: ClassVar = [("read_agent", "May ask an agent"), ("manage_agent", "May change an agent")]
         constraints: ClassVar = [
             models.UniqueConstraint(fields=["workspace", "name"], name="one_agent_a_name"),
             models.UniqueConstraint(
@@ -46,6 +48,15 @@ class Agent(models.Model):
 
     def __str__(self) -> str:
         return f"agent {self.pk}"
+
+
+class AgentShare(Share):
+    """A grant on one agent."""
+
+    content_object = models.ForeignKey(Agent, on_delete=models.CASCADE, related_name="shares")
+
+    class Meta(Share.Meta):
+        abstract = False
 
 
 class ToolResultRef(models.Model):
@@ -58,7 +69,9 @@ class ToolResultRef(models.Model):
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="+")
-    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    user = models.ForeignKey(  # null: a widget's visitor
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, null=True, blank=True, related_name="+"
+    )
     conversation = models.UUIDField(db_index=True)
     turn = models.UUIDField()
     tool = models.CharField(max_length=100)
@@ -89,7 +102,9 @@ class ConversationHandoff(models.Model):
     summary_upto_message_id = models.UUIDField(primary_key=True)
     conversation = models.UUIDField(db_index=True)
     workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="+")
-    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    user = models.ForeignKey(  # null: a widget's visitor
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, null=True, blank=True, related_name="+"
+    )
     turns = models.PositiveIntegerField()
     parts = models.JSONField()
     created_at = models.DateTimeField(auto_now_add=True)

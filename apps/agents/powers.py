@@ -56,32 +56,32 @@ def context_for(
     """Give the nodes and tools their powers, each already bound to the asker and the snapshot."""
     ids = tuple(base.id for base in bound.bases)
     inside = frozenset(ids)
-    user = bound.user
+    asker, user = bound.asker, bound.user
     language = request.options.language or language_of(request.question)
     # A switch says what works in this turn: no tool for the web or the graph exists yet.
     switches = Switches(knowledge=bool(ids), language=request.options.language)
     tools = catalog.usable(bound.tools, switches)
 
     async def find(query: str, top_k: int) -> SearchResult:
-        return await _reached(search(user, query, knowledge_bases=ids, top_k=top_k))
+        return await _reached(search(asker, query, knowledge_bases=ids, top_k=top_k))
 
     async def grep(pattern: str, limit: int) -> Sequence[Passage]:
-        return await _reached(reading.grep_chunks(user, pattern, knowledge_bases=ids, limit=limit))
+        return await _reached(reading.grep_chunks(asker, pattern, knowledge_bases=ids, limit=limit))
 
     async def read(
         *, chunk_ids: Sequence[UUID] = (), document_id: UUID | None = None, first: int = 0, count: int = 10
     ) -> Sequence[Passage]:
         if document_id is None:
-            passages = await _reached(reading.list_chunks(user, chunk_ids=list(chunk_ids)))
+            passages = await _reached(reading.list_chunks(asker, chunk_ids=list(chunk_ids)))
         else:
-            passages = await _reached(reading.list_chunks(user, document_id=document_id, first=first, count=count))
+            passages = await _reached(reading.list_chunks(asker, document_id=document_id, first=first, count=count))
         return [passage for passage in passages if passage.knowledge_base_id in inside]
 
     async def info(*, document_ids: Sequence[UUID] = ()) -> Sequence[Mapping[str, Any]]:
-        return await _reached(reading.document_info(user, document_ids=document_ids, knowledge_bases=ids))
+        return await _reached(reading.document_info(asker, document_ids=document_ids, knowledge_bases=ids))
 
     async def readable(document_ids: Collection[UUID]) -> frozenset[UUID]:
-        return await _reached(reading.readable(user, document_ids))
+        return await _reached(reading.readable(asker, document_ids))
 
     async def keep(*, tool: str, text: str, documents: Sequence[str], numbers: Sequence[int]) -> UUID:
         store = partial(
@@ -98,7 +98,7 @@ def context_for(
         return (await _reached(in_db(store))).pk
 
     async def stored(reference: UUID) -> StoredResult | None:
-        own = ToolResultRef.objects.visible_to(user).filter(conversation=request.conversation_id, pk=reference)
+        own = ToolResultRef.objects.visible_to(asker).filter(conversation=request.conversation_id, pk=reference)
         row = await _reached(in_db(own.first))
         if row is None:
             return None
@@ -122,7 +122,8 @@ def context_for(
         return decision
 
     async def remember(texts: Sequence[str]) -> None:
-        await _reached(in_db(partial(store_items, workspace=bound.workspace, texts=texts, actor=user)))
+        if user is not None:
+            await _reached(in_db(partial(store_items, workspace=bound.workspace, texts=texts, actor=user)))
 
     async def keep_note(text: str) -> None:
         note = partial(store_note, workspace=bound.workspace, conversation=request.conversation_id, actor=user)
@@ -139,7 +140,7 @@ def context_for(
         return await _reached(in_db(store))
 
     async def handoff_of(answers: Sequence[UUID]) -> Handoff:
-        own = ConversationHandoff.objects.visible_to(user).filter(conversation=request.conversation_id)
+        own = ConversationHandoff.objects.visible_to(asker).filter(conversation=request.conversation_id)
         newest = own.filter(pk__in=answers).order_by("-turns")
         row = await _reached(in_db(newest.first))
         return Handoff.from_json(row.pk, row.turns, row.parts) if row else Handoff()
@@ -212,8 +213,8 @@ def _budget(bound: Bound) -> Budget:
     return replace(most, **own)
 
 
-def _zone(user: User) -> ZoneInfo | None:
+def _zone(user: User | None) -> ZoneInfo | None:
     try:
-        return ZoneInfo(user.time_zone) if user.time_zone else None
+        return ZoneInfo(user.time_zone) if user and user.time_zone else None
     except (ZoneInfoNotFoundError, ValueError):
         return None

@@ -2,10 +2,10 @@
 
 from typing import TYPE_CHECKING, Self
 
-from django.contrib.auth.models import AnonymousUser
 from django.db import models
 
-from apps.workspaces.models import User, Workspace
+from apps.workspaces import rights
+from apps.workspaces.principals import Who
 
 if TYPE_CHECKING:
     from apps.agents.models import Agent, ConversationHandoff, ToolResultRef
@@ -14,21 +14,25 @@ if TYPE_CHECKING:
 class AgentQuerySet(models.QuerySet["Agent"]):
     """Reads of agents."""
 
-    def visible_to(self, user: User | AnonymousUser) -> Self:
-        """Keep agents of the workspaces that ``user`` belongs to."""
-        return self.filter(workspace__in=Workspace.objects.visible_to(user))
+    def visible_to(self, who: Who) -> Self:
+        """Keep agents that ``who`` may ask (``rights.read``)."""
+        from apps.agents.models import AgentShare
 
-    def editable_by(self, user: User | AnonymousUser) -> Self:
-        """Keep agents of the workspaces that ``user`` owns or administers."""
-        return self.filter(workspace__in=Workspace.objects.editable_by(user))
+        return self.filter(rights.read(who, "agents:read", AgentShare))
+
+    def editable_by(self, who: Who) -> Self:
+        """Keep agents that ``who`` may change, delete and share."""
+        from apps.agents.models import AgentShare
+
+        return self.filter(rights.manage(who, "agents:write", AgentShare))
 
 
 class ToolResultRefQuerySet(models.QuerySet["ToolResultRef"]):
     """Reads of stored tool results: each belongs to the person whose question made it."""
 
-    def visible_to(self, user: User | AnonymousUser) -> Self:
-        """Keep the user's own, in workspaces that they still belong to."""
-        return self.filter(user_id=user.pk, workspace__in=Workspace.objects.visible_to(user))
+    def visible_to(self, who: Who) -> Self:
+        """Keep one's own, in workspaces that one still belongs to."""
+        return self.filter(rights.own(who, "conversations:read"))
 
     editable_by = visible_to
 
@@ -36,8 +40,8 @@ class ToolResultRefQuerySet(models.QuerySet["ToolResultRef"]):
 class HandoffQuerySet(models.QuerySet["ConversationHandoff"]):
     """Reads of handoffs: each belongs to the person whose conversation it is of."""
 
-    def visible_to(self, user: User | AnonymousUser) -> Self:
-        """Keep those of the user's own conversations, in workspaces that they still belong to."""
-        return self.filter(user_id=user.pk, workspace__in=Workspace.objects.visible_to(user))
+    def visible_to(self, who: Who) -> Self:
+        """Keep those of one's own conversations, in workspaces that one still belongs to."""
+        return self.filter(rights.own(who, "conversations:read"))
 
     editable_by = visible_to

@@ -39,7 +39,7 @@ def default_agent(workspace: Workspace) -> Agent:
 def store_result(
     *,
     workspace: Workspace,
-    actor: User,
+    actor: User | None,
     conversation: UUID,
     turn: UUID,
     tool: str,
@@ -60,7 +60,7 @@ def store_result(
     )
 
 
-def store_handoff(*, workspace: Workspace, actor: User, conversation: UUID, handoff: Handoff) -> bool:
+def store_handoff(*, workspace: Workspace, actor: User | None, conversation: UUID, handoff: Handoff) -> bool:
     """Keep a handoff, and of the conversation's older ones the newest few; False where it was there already."""
     if handoff.upto is None:
         return False

@@ -10,6 +10,7 @@ from typing import Any, Protocol, runtime_checkable
 from uuid import UUID
 
 from apps.models.chat import Wire
+from apps.workspaces.principals import Principal
 
 
 @runtime_checkable
@@ -70,7 +71,7 @@ class TurnRequest:
     turn_id: UUID
     conversation_id: UUID
     workspace_id: UUID
-    user_id: UUID
+    asker: Principal
     agent_id: UUID | None  # None: the workspace's default
     question: str
     options: AskOptions

@@ -33,6 +33,7 @@ from apps.conversations.news import WISH_S, News
 from apps.conversations.sink import TurnSink
 from apps.conversations.writer import EventWriter
 from apps.models import ledger
+from apps.workspaces.principals import Principal
 
 logger = logging.getLogger(__name__)
 
@@ -122,9 +123,12 @@ class Engine:
 
     # Beginning and running
 
-    def check_room(self, user_id: UUID) -> None:
+    def check_room(self, asker: Principal) -> None:
         """Raise TooManyTurns where as many turns of a person run in this process as may."""
-        if sum(running.request.user_id == user_id for running in self._running.values()) >= TURNS_A_PERSON:
+        if (
+            sum(running.request.asker.asker_id == asker.asker_id for running in self._running.values())
+            >= TURNS_A_PERSON
+        ):
             raise errors.TooManyTurns(limit=TURNS_A_PERSON)
 
     def begin(

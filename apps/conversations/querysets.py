@@ -2,12 +2,12 @@
 
 from typing import TYPE_CHECKING, Any, Self
 
-from django.contrib.auth.models import AnonymousUser
 from django.db import models
 from django.db.models import Exists, OuterRef, Q
 from django.db.models.functions import Length
 
-from apps.workspaces.models import User, Workspace
+from apps.workspaces import rights
+from apps.workspaces.principals import Principal, Who
 
 if TYPE_CHECKING:
     from apps.conversations.models import Attachment, Citation, Conversation, Feedback, Message, Share, Turn
@@ -16,13 +16,18 @@ if TYPE_CHECKING:
 class ConversationQuerySet(models.QuerySet["Conversation"]):
     """Reads of conversations."""
 
-    def visible_to(self, user: User | AnonymousUser) -> Self:
-        """Keep the user's own conversations in workspaces that they still belong to."""
-        return self.filter(owner_id=user.pk, workspace__in=Workspace.objects.visible_to(user), deleted_at__isnull=True)
+    def visible_to(self, who: Who) -> Self:
+        """Keep one's own conversations in workspaces that one still belongs to."""
+        return self._own(who, "conversations:read")
 
-    def editable_by(self, user: User | AnonymousUser) -> Self:
-        """Keep what ``user`` may rename or delete: the same, their own."""
-        return self.visible_to(user)
+    def editable_by(self, who: Who) -> Self:
+        """Keep what ``who`` may ask in, rename or delete: the same, their own."""
+        return self._own(who, "conversations:write")
+
+    def _own(self, who: Who, scope: str) -> Self:
+        principal = Principal.of(who)
+        workspaces = rights.workspaces(principal, scope)
+        return self.filter(owner_id=principal.user_id, workspace__in=workspaces, deleted_at__isnull=True)
 
     def saying(self, text: str) -> Self:
         """Keep what has ``text`` in its title, a question or an answer. Scans the texts of one person."""
@@ -35,46 +40,48 @@ class ConversationQuerySet(models.QuerySet["Conversation"]):
 class TurnQuerySet(models.QuerySet["Turn"]):
     """Reads of turns."""
 
-    def visible_to(self, user: User | AnonymousUser) -> Self:
-        """Keep turns of conversations that ``user`` may see."""
+    def visible_to(self, who: Who) -> Self:
+        """Keep turns of conversations that ``who`` may see."""
         from apps.conversations.models import Conversation
 
-        return self.filter(conversation__in=Conversation.objects.visible_to(user))
+        return self.filter(conversation__in=Conversation.objects.visible_to(who))
 
 
 class MessageQuerySet(models.QuerySet["Message"]):
     """Reads of messages."""
 
-    def visible_to(self, user: User | AnonymousUser) -> Self:
-        """Keep messages of conversations that ``user`` may see."""
+    def visible_to(self, who: Who) -> Self:
+        """Keep messages of conversations that ``who`` may see."""
         from apps.conversations.models import Conversation
 
-        return self.filter(conversation__in=Conversation.objects.visible_to(user))
+        return self.filter(conversation__in=Conversation.objects.visible_to(who))
 
 
 class CitationQuerySet(models.QuerySet["Citation"]):
     """Reads of citations. Seeing a citation does not mean that its document may still be read."""
 
-    def visible_to(self, user: User | AnonymousUser) -> Self:
-        """Keep citations of messages that ``user`` may see."""
+    def visible_to(self, who: Who) -> Self:
+        """Keep citations of messages that ``who`` may see."""
         from apps.conversations.models import Message
 
-        return self.filter(message__in=Message.objects.visible_to(user))
+        return self.filter(message__in=Message.objects.visible_to(who))
 
 
 class AttachmentQuerySet(models.QuerySet["Attachment"]):
     """Reads of attachments: the owner's, while they see the conversation."""
 
-    def visible_to(self, user: User | AnonymousUser) -> Self:
-        """Keep attachments of conversations that ``user`` may see, and their own that wait for a question."""
+    def visible_to(self, who: Who) -> Self:
+        """Keep attachments of conversations that ``who`` may see, and their own that wait for a question."""
         from apps.conversations.models import Conversation
 
-        waiting = Q(conversation__isnull=True, owner_id=user.pk, workspace__in=Workspace.objects.visible_to(user))
-        return self.filter(waiting | Q(conversation__in=Conversation.objects.visible_to(user)))
+        principal = Principal.of(who)
+        workspaces = rights.workspaces(principal, "conversations:read")
+        waiting = Q(conversation__isnull=True, owner_id=principal.user_id, workspace__in=workspaces)
+        return self.filter(waiting | Q(conversation__in=Conversation.objects.visible_to(principal)))
 
-    def editable_by(self, user: User | AnonymousUser) -> Self:
-        """Keep what ``user`` may take back: their own, not asked about yet."""
-        return self.visible_to(user).filter(conversation__isnull=True)
+    def editable_by(self, who: Who) -> Self:
+        """Keep what ``who`` may take back: their own, not asked about yet."""
+        return self.visible_to(who).filter(conversation__isnull=True)
 
     def with_facts(self) -> Any:
         """Return what ``as_given`` reads: all but the text, of which only the length."""
@@ -84,18 +91,18 @@ class AttachmentQuerySet(models.QuerySet["Attachment"]):
 class FeedbackQuerySet(models.QuerySet["Feedback"]):
     """Reads of feedback."""
 
-    def visible_to(self, user: User | AnonymousUser) -> Self:
-        """Keep feedback on turns that ``user`` may see."""
+    def visible_to(self, who: Who) -> Self:
+        """Keep feedback on turns that ``who`` may see."""
         from apps.conversations.models import Turn
 
-        return self.filter(turn__in=Turn.objects.visible_to(user))
+        return self.filter(turn__in=Turn.objects.visible_to(who))
 
 
 class ShareQuerySet(models.QuerySet["Share"]):
     """Reads of share links."""
 
-    def visible_to(self, user: User | AnonymousUser) -> Self:
-        """Keep links that ``user`` may follow, whose token they have to know besides.
+    def visible_to(self, who: Who) -> Self:
+        """Keep links that ``who`` may follow, whose token they have to know besides.
 
         A link ends with its maker's membership and with the conversation: what nobody may see any
         more is not shared either.
@@ -105,5 +112,5 @@ class ShareQuerySet(models.QuerySet["Share"]):
         maker = Membership.objects.filter(
             user=OuterRef("conversation__owner"), workspace=OuterRef("conversation__workspace"), user__is_active=True
         )
-        open_to = Q(audience="anyone") | Q(conversation__workspace__in=Workspace.objects.visible_to(user))
+        open_to = Q(audience="anyone") | Q(conversation__workspace__in=rights.workspaces(who, "conversations:read"))
         return self.filter(open_to, Exists(maker), conversation__deleted_at__isnull=True)

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
-from uuid import UUID, uuid4, uuid5
+from uuid import UUID, uuid5
 
 import orjson
 from django.db.models import QuerySet
@@ -20,7 +20,8 @@ from apps.common.database import pool
 from apps.common.text import storable
 from apps.conversations.log import Row, encode
 from apps.conversations.markdown import NUMBER
-from apps.workspaces.models import User
+from apps.workspaces.doors import DoorQuery
+from apps.workspaces.principals import Principal, Who
 
 Connection = AsyncConnection[DictRow]
 
@@ -31,24 +32,14 @@ CHANNEL = "ks_turns"  # NOTIFY: "stop <turn>", "watch <turn>", "rows <turn>"
 
 
 class Door:
-    """A door's query, compiled once: the ORM needs a millisecond for what PostgreSQL answers in a tenth.
+    """A door's query for one row, compiled once: ``build(who, row)`` makes the queryset (see DoorQuery)."""
 
-    ``build(user, row)`` makes the queryset from a person and the id of a row; nothing else may vary.
-    """
+    def __init__(self, build: Callable[[Principal, UUID], QuerySet[Any, Any]]) -> None:
+        self._query: DoorQuery[Any] = DoorQuery(lambda who, row: build(who, row))
 
-    def __init__(self, build: Callable[[User, UUID], QuerySet[Any, Any]]) -> None:
-        self._build = build
-        self._compiled: tuple[str, tuple[Any, ...]] | None = None
-
-    def bound(self, user_id: UUID, row: UUID) -> tuple[str, tuple[Any, ...]]:
-        """Return SQL and parameters for this person and row."""
-        if self._compiled is None:
-            self._compiled = compiled(self._build(User(pk=_USER), _ROW))
-        sql, parameters = self._compiled
-        return sql, tuple({_USER: user_id, _ROW: row}.get(value, value) for value in parameters)
-
-
-_USER, _ROW = uuid4(), uuid4()  # stand where the real ids go
+    def bound(self, who: Who, row: UUID) -> tuple[str, tuple[Any, ...]]:
+        """Return SQL and parameters for this caller and row."""
+        return self._query.statement(who, row=row)
 
 
 def compiled(queryset: QuerySet[Any, Any]) -> tuple[str, tuple[Any, ...]]:

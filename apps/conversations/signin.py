@@ -26,11 +26,12 @@ from apps.common.errors import NotFound, ServiceUnavailable
 from apps.conversations import errors, rows
 from apps.conversations.models import Conversation
 from apps.workspaces.models import User
+from apps.workspaces.principals import NOBODY, Principal
 
 Headers = Iterable[tuple[bytes, bytes]]
 
-PERSON = rows.Door(lambda user, row: User.objects.filter(pk=row, is_active=True).values())
-VISIBLE = rows.Door(lambda user, row: Conversation.objects.visible_to(user).filter(pk=row).values())
+PERSON = rows.Door(lambda who, row: User.objects.filter(pk=row, is_active=True).values())
+VISIBLE = rows.Door(lambda who, row: Conversation.objects.visible_to(who).filter(pk=row).values())
 
 SESSION_NAME = re.compile(r"[A-Za-z0-9]{8,64}")
 _sessions = sessions.SessionStore()
@@ -128,8 +129,8 @@ async def admit(caller: Caller, conversation_id: UUID, *, known: User | None = N
                     await connection.execute(*statement)
                     for statement in (
                         _session(caller.session_key),
-                        PERSON.bound(user_id, user_id),
-                        VISIBLE.bound(user_id, conversation_id),
+                        PERSON.bound(NOBODY, user_id),
+                        VISIBLE.bound(Principal.person(user_id), conversation_id),
                     )
                 ]
                 session, person, conversation = [await cursor.fetchone() for cursor in cursors]

@@ -2,10 +2,10 @@
 
 from typing import TYPE_CHECKING, Self
 
-from django.contrib.auth.models import AnonymousUser
 from django.db import models
 
-from apps.workspaces.models import User, Workspace
+from apps.workspaces import rights
+from apps.workspaces.principals import Who
 
 if TYPE_CHECKING:
     from apps.evals.models import EvalRun
@@ -14,6 +14,6 @@ if TYPE_CHECKING:
 class EvalRunQuerySet(models.QuerySet["EvalRun"]):
     """Reads of evaluation runs."""
 
-    def visible_to(self, user: User | AnonymousUser) -> Self:
-        """Keep runs of workspaces that ``user`` belongs to."""
-        return self.filter(workspace__in=Workspace.objects.visible_to(user))
+    def visible_to(self, who: Who) -> Self:
+        """Keep runs of workspaces that ``who`` belongs to."""
+        return self.filter(workspace__in=rights.workspaces(who, "evaluations:read"))

@@ -4,46 +4,34 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Self
 from uuid import UUID
 
-from django.contrib.auth.models import AnonymousUser
+from django.contrib.postgres.expressions import ArraySubquery
 from django.db import models
 from django.db.models import Count, Exists, OuterRef, Q
 
 from apps.common.text import storable
-from apps.workspaces.models import Membership, Role, User
+from apps.workspaces import rights
+from apps.workspaces.principals import Principal, Who
 
 if TYPE_CHECKING:
     from apps.knowledge.models import Chunk, Document, DocumentImage, Folder, Job, KnowledgeBase
 
-READ_GRANTS = ("read_knowledgebase", "manage_knowledgebase")
-MANAGE_GRANTS = ("manage_knowledgebase",)
 FAILED = ("error_parsing", "error_indexing")
 
 
 class KnowledgeBaseQuerySet(models.QuerySet["KnowledgeBase"]):
     """Reads of knowledge bases."""
 
-    def visible_to(self, user: User | AnonymousUser) -> Self:
-        """Keep bases that ``user`` may read.
+    def visible_to(self, who: Who) -> Self:
+        """Keep bases that ``who`` may read (``rights.read``)."""
+        from apps.knowledge.models import KnowledgeBaseShare
 
-        Members of the workspace read its open bases; owners, admins and holders of a grant also its
-        restricted ones. A grant counts only while its holder is in the workspace. Staff get no
-        shortcut. Subqueries rather than joins, so a base with three grants is still one row.
-        """
-        if not user.is_authenticated:
-            return self.none()
-        member = Exists(_memberships(user))
-        manager = Exists(_memberships(user).filter(role__in=[Role.OWNER, Role.ADMIN]))
-        granted = Exists(self._grants(user, READ_GRANTS))
-        return self.filter(member, Q(restricted=False) | manager | granted, deleted_at__isnull=True)
+        return self.filter(rights.read(who, "knowledge:read", KnowledgeBaseShare), deleted_at__isnull=True)
 
-    def editable_by(self, user: User | AnonymousUser) -> Self:
-        """Keep bases that ``user`` may manage: upload, configure, delete, share."""
-        if not user.is_authenticated:
-            return self.none()
-        manager = Exists(_memberships(user).filter(role__in=[Role.OWNER, Role.ADMIN]))
-        member = Exists(_memberships(user))
-        granted = Exists(self._grants(user, MANAGE_GRANTS))
-        return self.filter(Q(manager) | (Q(member) & Q(granted)), deleted_at__isnull=True)
+    def editable_by(self, who: Who) -> Self:
+        """Keep bases that ``who`` may manage: upload, configure, delete, share."""
+        from apps.knowledge.models import KnowledgeBaseShare
+
+        return self.filter(rights.manage(who, "knowledge:write", KnowledgeBaseShare), deleted_at__isnull=True)
 
     def with_counts(self) -> Self:
         """Add ``document_count`` and ``ready_count``, both without deleted documents."""
@@ -53,37 +41,36 @@ class KnowledgeBaseQuerySet(models.QuerySet["KnowledgeBase"]):
             document_count=Count("documents", filter=alive), ready_count=Count("documents", filter=ready)
         )
 
-    def with_rights(self, user: User | AnonymousUser) -> Self:
-        """Add ``editable``: whether ``user`` may manage the base."""
+    def with_rights(self, who: Who) -> Self:
+        """Add ``editable``: whether ``who`` may manage the base."""
         from apps.knowledge.models import KnowledgeBase
 
-        return self.annotate(editable=Exists(KnowledgeBase.objects.editable_by(user).filter(pk=OuterRef("pk"))))
-
-    @staticmethod
-    def _grants(user: User, codenames: tuple[str, ...]) -> models.QuerySet[models.Model]:
-        from apps.knowledge.models import KnowledgeBaseUserPermission
-
-        grants: models.QuerySet[models.Model] = KnowledgeBaseUserPermission.objects.filter(
-            content_object=OuterRef("pk"), user_id=user.pk, permission__codename__in=codenames
-        )
-        return grants
+        return self.annotate(editable=Exists(KnowledgeBase.objects.editable_by(who).filter(pk=OuterRef("pk"))))
 
 
 class DocumentQuerySet(models.QuerySet["Document"]):
     """Reads of documents."""
 
-    def visible_to(self, user: User | AnonymousUser) -> Self:
-        """Keep documents of the bases that ``user`` may read."""
+    def visible_to(self, who: Who) -> Self:
+        """Keep documents that ``who`` may read: of readable bases, without those restricted to others.
+
+        A restricted document, or one below a restricted folder, is read by those who manage its base
+        and those whom each of these is shared with, as far as they may read the base.
+        """
+        from apps.knowledge.models import DocumentShare, Folder, KnowledgeBase
+
+        principal = Principal.of(who)
+        bases = KnowledgeBase.objects.visible_to(principal)
+        open_to = Q(restricted=False) | Q(rights.granted(principal, DocumentShare)) | _in_managed_bases(principal)
+        closed = Folder.objects.filter(_is_shut(principal)).order_by().values("pk")
+        above = Q(folder=None) | ~Q(folder__in=closed)
+        return self.filter(open_to, above, knowledge_base__in=bases, deleted_at__isnull=True)
+
+    def editable_by(self, who: Who, *, deleted: bool = False) -> Self:
+        """Keep documents of the bases that ``who`` may manage; ``deleted``: those that Undo can bring back."""
         from apps.knowledge.models import KnowledgeBase
 
-        bases = KnowledgeBase.objects.visible_to(user)
-        return self.filter(knowledge_base__in=bases, deleted_at__isnull=True)
-
-    def editable_by(self, user: User | AnonymousUser, *, deleted: bool = False) -> Self:
-        """Keep documents of the bases that ``user`` may manage; ``deleted``: those that Undo can bring back."""
-        from apps.knowledge.models import KnowledgeBase
-
-        bases = KnowledgeBase.objects.editable_by(user)
+        bases = KnowledgeBase.objects.editable_by(who)
         return self.filter(knowledge_base__in=bases, deleted_at__isnull=not deleted)
 
     def in_folders(self, folders: Iterable[UUID]) -> Self:
@@ -123,33 +110,34 @@ class DocumentQuerySet(models.QuerySet["Document"]):
 class ChunkQuerySet(models.QuerySet["Chunk"]):
     """Reads of chunks."""
 
-    def visible_to(self, user: User | AnonymousUser) -> Self:
-        """Keep chunks of the documents that ``user`` may read."""
+    def visible_to(self, who: Who) -> Self:
+        """Keep chunks of the documents that ``who`` may read."""
         from apps.knowledge.models import Document
 
-        return self.filter(document__in=Document.objects.visible_to(user))
+        return self.filter(document__in=Document.objects.visible_to(who))
 
-    def editable_by(self, user: User | AnonymousUser) -> Self:
-        """Keep chunks of the documents that ``user`` may manage."""
+    def editable_by(self, who: Who) -> Self:
+        """Keep chunks of the documents that ``who`` may manage."""
         from apps.knowledge.models import Document
 
-        return self.filter(document__in=Document.objects.editable_by(user))
+        return self.filter(document__in=Document.objects.editable_by(who))
 
 
 class FolderQuerySet(models.QuerySet["Folder"]):
     """Reads of folders."""
 
-    def visible_to(self, user: User | AnonymousUser) -> Self:
-        """Keep folders of the bases that ``user`` may read."""
+    def visible_to(self, who: Who) -> Self:
+        """Keep folders of the bases that ``who`` may read, without those shut to them."""
         from apps.knowledge.models import KnowledgeBase
 
-        return self.filter(knowledge_base__in=KnowledgeBase.objects.visible_to(user))
+        principal = Principal.of(who)
+        return self.filter(~_is_shut(principal), knowledge_base__in=KnowledgeBase.objects.visible_to(principal))
 
-    def editable_by(self, user: User | AnonymousUser) -> Self:
-        """Keep folders of the bases that ``user`` may manage."""
+    def editable_by(self, who: Who) -> Self:
+        """Keep folders of the bases that ``who`` may manage."""
         from apps.knowledge.models import KnowledgeBase
 
-        return self.filter(knowledge_base__in=KnowledgeBase.objects.editable_by(user))
+        return self.filter(knowledge_base__in=KnowledgeBase.objects.editable_by(who))
 
     def within(self, folders: Iterable[UUID]) -> Self:
         """Keep these folders and all below them."""
@@ -159,17 +147,22 @@ class FolderQuerySet(models.QuerySet["Folder"]):
 class JobQuerySet(models.QuerySet["Job"]):
     """Reads of jobs."""
 
-    def visible_to(self, user: User | AnonymousUser) -> Self:
-        """Keep jobs of the bases that ``user`` may read."""
+    def visible_to(self, who: Who) -> Self:
+        """Keep jobs that ``who`` began or whose base they manage, as far as they may read the base.
+
+        A job tells names of documents, restricted ones among them.
+        """
         from apps.knowledge.models import KnowledgeBase
 
-        return self.filter(knowledge_base__in=KnowledgeBase.objects.visible_to(user))
+        principal = Principal.of(who)
+        theirs = Q(created_by=principal.user_id) | _in_managed_bases(principal)
+        return self.filter(theirs, knowledge_base__in=KnowledgeBase.objects.visible_to(principal))
 
-    def editable_by(self, user: User | AnonymousUser) -> Self:
-        """Keep jobs of the bases that ``user`` may manage."""
+    def editable_by(self, who: Who) -> Self:
+        """Keep jobs of the bases that ``who`` may manage."""
         from apps.knowledge.models import KnowledgeBase
 
-        return self.filter(knowledge_base__in=KnowledgeBase.objects.editable_by(user))
+        return self.filter(knowledge_base__in=KnowledgeBase.objects.editable_by(who))
 
     def active(self) -> Self:
         """Keep jobs that have not ended."""
@@ -179,15 +172,36 @@ class JobQuerySet(models.QuerySet["Job"]):
 class DocumentImageQuerySet(models.QuerySet["DocumentImage"]):
     """Reads of images out of documents."""
 
-    def visible_to(self, user: User | AnonymousUser) -> Self:
-        """Keep images of the documents that ``user`` may read."""
+    def visible_to(self, who: Who) -> Self:
+        """Keep images of the documents that ``who`` may read."""
         from apps.knowledge.models import Document
 
-        return self.filter(document__in=Document.objects.visible_to(user))
+        return self.filter(document__in=Document.objects.visible_to(who))
 
 
-def _memberships(user: User) -> models.QuerySet[Membership]:
-    return Membership.objects.filter(workspace=OuterRef("workspace"), user_id=user.pk, user__is_active=True)
+def _in_managed_bases(principal: Principal) -> Q:
+    """Return the condition that one manages the base of a row, whatever one's scopes: then nothing in it is shut."""
+    from apps.knowledge.models import KnowledgeBase, KnowledgeBaseShare
+
+    if principal.user_id is None:
+        return rights.NOTHING
+    return Q(knowledge_base__in=KnowledgeBase.objects.filter(rights.manages(principal, KnowledgeBaseShare, "manage")))
+
+
+def _is_shut(principal: Principal) -> Q:
+    """Return the condition that a folder is restricted to others, or lies below one that is.
+
+    Their ids are gathered once a statement (partial index ``folder_restricted``), what lies below
+    them is found by ``folder_lineage``.
+    """
+    from apps.knowledge.models import Folder, FolderShare
+
+    if principal.kind == "widget":
+        reached = Folder.objects.filter(workspace=principal.workspace_id)
+    else:
+        reached = Folder.objects.filter(workspace__in=rights.memberships(principal).values("workspace"))
+    shut = reached.filter(~Q(rights.granted(principal, FolderShare)), ~_in_managed_bases(principal), restricted=True)
+    return Q(lineage__overlap=ArraySubquery(shut.order_by().values("pk")))
 
 
 def _uuid(text: str) -> UUID | None:

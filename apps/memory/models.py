@@ -48,7 +48,9 @@ class ConversationNote(models.Model):
 
     conversation = models.UUIDField(primary_key=True)
     workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="+")
-    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    user = models.ForeignKey(  # null: a widget's visitor
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, null=True, blank=True, related_name="+"
+    )
     text = models.CharField(max_length=1000)
     changed_at = models.DateTimeField(auto_now=True)
 

@@ -2,10 +2,10 @@
 
 from typing import TYPE_CHECKING, Self
 
-from django.contrib.auth.models import AnonymousUser
 from django.db import models
 
-from apps.workspaces.models import User, Workspace
+from apps.workspaces import rights
+from apps.workspaces.principals import Who
 
 if TYPE_CHECKING:
     from apps.memory.models import ConversationNote, MemoryItem
@@ -14,18 +14,20 @@ if TYPE_CHECKING:
 class MemoryItemQuerySet(models.QuerySet["MemoryItem"]):
     """Reads of memory items: everybody sees and edits only their own."""
 
-    def visible_to(self, user: User | AnonymousUser) -> Self:
-        """Keep the user's own items in workspaces that they still belong to."""
-        return self.filter(user_id=user.pk, workspace__in=Workspace.objects.visible_to(user))
+    def visible_to(self, who: Who) -> Self:
+        """Keep one's own items in workspaces that one still belongs to; visitors of widgets have none."""
+        return self.filter(rights.own(who, "memory:read"))
 
-    editable_by = visible_to
+    def editable_by(self, who: Who) -> Self:
+        """Keep what ``who`` may change or erase: the same, their own."""
+        return self.filter(rights.own(who, "memory:write"))
 
 
 class NoteQuerySet(models.QuerySet["ConversationNote"]):
     """Reads of conversations' notes: each belongs to the person whose conversation it is of."""
 
-    def visible_to(self, user: User | AnonymousUser) -> Self:
-        """Keep those of the user's own conversations, in workspaces that they still belong to."""
-        return self.filter(user_id=user.pk, workspace__in=Workspace.objects.visible_to(user))
+    def visible_to(self, who: Who) -> Self:
+        """Keep those of one's own conversations, in workspaces that one still belongs to."""
+        return self.filter(rights.own(who, "conversations:read"))
 
     editable_by = visible_to

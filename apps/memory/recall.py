@@ -2,9 +2,9 @@
 
 from uuid import UUID
 
-from apps.common.compiled import CompiledQuery
 from apps.knowledge.index_text import postings
 from apps.memory.models import MemoryItem
+from apps.workspaces.doors import DoorQuery
 from apps.workspaces.models import User
 
 ABOUT_THE_PERSON = 10  # newest profile and interest items
@@ -13,9 +13,9 @@ CONSIDERED = 300  # newest items of any kind that are looked at
 CHARACTERS = 2_000  # of all together
 
 
-OWN = CompiledQuery(
-    lambda user, workspace: (
-        MemoryItem.objects.visible_to(User(pk=user))
+OWN = DoorQuery[MemoryItem](
+    lambda who, workspace: (
+        MemoryItem.objects.visible_to(who)
         .filter(workspace_id=workspace)
         .order_by("-created_at")
         .only("kind", "text")[:CONSIDERED]
@@ -29,7 +29,7 @@ def recall(*, user: User, workspace_id: UUID, question: str) -> list[str]:
     Profile and interests come always; facts only where they share a word with the question, rarer
     words counting more. Reads rows each time, so a deleted item is gone at once.
     """
-    items = OWN.rows(user=user.pk, workspace=workspace_id)
+    items = OWN.rows(user, workspace=workspace_id)
     person = [item.text for item in items if item.kind != MemoryItem.Kind.FACT][:ABOUT_THE_PERSON]
     facts = [item.text for item in items if item.kind == MemoryItem.Kind.FACT]
     chosen: list[str] = []

@@ -52,7 +52,7 @@ def kind_of(text: str) -> str:
     return MemoryItem.Kind.PROFILE if PROFILE.search(text) else MemoryItem.Kind.FACT
 
 
-def store_note(*, workspace: Workspace, conversation: UUID, text: str, actor: User) -> None:
+def store_note(*, workspace: Workspace, conversation: UUID, text: str, actor: User | None) -> None:
     """Keep what a conversation is about now, in place of what was kept before."""
     values = {"workspace": workspace, "user": actor, "text": legible(text)[:1000]}
     ConversationNote.objects.update_or_create(conversation=conversation, defaults=values)

@@ -10,7 +10,7 @@ from django.utils.translation import gettext_lazy as _
 from apps.common.fields import EncryptedField
 from apps.models.providers import CHOICES, CUSTOM
 from apps.models.querysets import BudgetQuerySet, ModelConfigQuerySet, UsageRecordQuerySet
-from apps.workspaces.models import Workspace
+from apps.workspaces.models import Share, Workspace
 
 
 class Kind(models.TextChoices):
@@ -38,6 +38,7 @@ class ModelConfig(models.Model):
     configuration = models.JSONField(default=dict, blank=True)  # capabilities and limits, see gateway
     is_default = models.BooleanField(_("Default of its kind"), default=False)
     is_fast = models.BooleanField(_("Fast model beside the default"), default=False)  # chat only
+    restricted = models.BooleanField(_("Only for people it is shared with"), default=False)
     enabled = models.BooleanField(_("In use"), default=True)
     fallback = models.ForeignKey(
         "self",
@@ -56,6 +57,10 @@ class ModelConfig(models.Model):
         verbose_name = _("model")
         verbose_name_plural = _("models")
         default_permissions = ()
+        permissions: ClassVar = [
+            ("read_modelconfig", "May choose a model"),
+            ("manage_modelconfig", "May change a model"),
+        ]
         constraints: ClassVar = [
             models.UniqueConstraint(
                 fields=["workspace", "kind"],
@@ -73,6 +78,15 @@ class ModelConfig(models.Model):
 
     def __str__(self) -> str:
         return f"{self.kind} model {self.pk}"
+
+
+class ModelShare(Share):
+    """A grant on one model: who may choose it. Asking an agent that was given it needs none."""
+
+    content_object = models.ForeignKey(ModelConfig, on_delete=models.CASCADE, related_name="shares")
+
+    class Meta(Share.Meta):
+        abstract = False
 
 
 class Outcome(models.TextChoices):

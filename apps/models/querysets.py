@@ -4,12 +4,12 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Self
 from uuid import UUID
 
-from django.contrib.auth.models import AnonymousUser
 from django.db import models
 from django.db.models import Avg, Count, F, Q, Sum
 from django.db.models.functions import TruncDate
 
-from apps.workspaces.models import User, Workspace
+from apps.workspaces import rights
+from apps.workspaces.principals import Principal, Who
 
 if TYPE_CHECKING:
     from apps.models.models import Budget, ModelConfig, UsageRecord
@@ -18,15 +18,18 @@ if TYPE_CHECKING:
 class ModelConfigQuerySet(models.QuerySet["ModelConfig"]):
     """Reads of configured models."""
 
-    def visible_to(self, user: User | AnonymousUser) -> Self:
-        """Keep the operator's models (for anyone signed in) and those of the user's workspaces."""
-        if not user.is_authenticated:
-            return self.none()
-        return self.filter(Q(workspace__isnull=True) | Q(workspace__in=Workspace.objects.visible_to(user)))
+    def visible_to(self, who: Who) -> Self:
+        """Keep the operator's models (for anyone signed in) and those that ``who`` may choose (``rights.read``)."""
+        from apps.models.models import ModelShare
 
-    def editable_by(self, user: User | AnonymousUser) -> Self:
-        """Keep models of workspaces that ``user`` owns or administers; never the operator's."""
-        return self.filter(workspace__in=Workspace.objects.editable_by(user))
+        operators = Q(workspace__isnull=True) if Principal.of(who).may("models:read") else rights.NOTHING
+        return self.filter(operators | rights.read(who, "models:read", ModelShare))
+
+    def editable_by(self, who: Who) -> Self:
+        """Keep models that ``who`` may change, delete and share; never the operator's."""
+        from apps.models.models import ModelShare
+
+        return self.filter(rights.manage(who, "models:write", ModelShare))
 
     def usable_in(self, workspace_id: UUID | None) -> Self:
         """Keep what work done for a workspace may call: its own models and the operator's."""
@@ -41,11 +44,11 @@ class ModelConfigQuerySet(models.QuerySet["ModelConfig"]):
 class UsageRecordQuerySet(models.QuerySet["UsageRecord"]):
     """Reads of calls of models."""
 
-    def visible_to(self, user: User | AnonymousUser) -> Self:
-        """Keep calls for workspaces that ``user`` owns or administers: they pay, and see who used what."""
-        return self.filter(workspace__in=Workspace.objects.editable_by(user))
+    def visible_to(self, who: Who) -> Self:
+        """Keep calls for workspaces that ``who`` owns or administers: they pay, and see who used what."""
+        return self.filter(workspace__in=rights.workspaces(who, "workspace:read", rights.MANAGERS))
 
-    def editable_by(self, user: User | AnonymousUser) -> Self:
+    def editable_by(self, who: Who) -> Self:
         """Keep none: what was used is never changed."""
         return self.none()
 
@@ -75,13 +78,14 @@ class UsageRecordQuerySet(models.QuerySet["UsageRecord"]):
 class BudgetQuerySet(models.QuerySet["Budget"]):
     """Reads of budgets."""
 
-    def visible_to(self, user: User | AnonymousUser) -> Self:
-        """Keep budgets of workspaces that ``user`` owns or administers."""
-        return self.filter(workspace__in=Workspace.objects.editable_by(user))
+    def visible_to(self, who: Who) -> Self:
+        """Keep budgets of workspaces that ``who`` owns or administers."""
+        return self.filter(workspace__in=rights.workspaces(who, "models:read", rights.MANAGERS))
 
-    def editable_by(self, user: User | AnonymousUser) -> Self:
+    def editable_by(self, who: Who) -> Self:
         """Keep those of them that the operator did not set."""
-        return self.visible_to(user).filter(by_operator=False)
+        managed = rights.workspaces(who, "models:write", rights.MANAGERS)
+        return self.filter(workspace__in=managed, by_operator=False)
 
 
 _SUMS = {

@@ -3,43 +3,60 @@
 Acts on a row are decided by its door (``visible_to``, ``editable_by``).
 """
 
-from django.contrib.auth.models import AnonymousUser
+from dataclasses import dataclass
 
 from apps.common.errors import NotAllowed, NotFound
-from apps.workspaces.models import Membership, Role, User, Workspace
+from apps.workspaces import rights
+from apps.workspaces.models import Role, Workspace
+from apps.workspaces.principals import Principal, Who
 
-ACTS: dict[str, frozenset[Role]] = {
-    "create_knowledge_base": frozenset({Role.OWNER, Role.ADMIN, Role.MEMBER}),
-    "create_agent": frozenset({Role.OWNER, Role.ADMIN, Role.MEMBER}),
-    "ask": frozenset(Role),
-    "run_evaluation": frozenset({Role.OWNER, Role.ADMIN, Role.MEMBER}),
-    "add_model": frozenset({Role.OWNER, Role.ADMIN}),
-    "set_budget": frozenset({Role.OWNER, Role.ADMIN}),
+MANAGERS = frozenset({Role.OWNER, Role.ADMIN})
+MEMBERS = MANAGERS | {Role.MEMBER}
+ALL = frozenset(Role)
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """The roles that include an act, and the scope that a key needs for it."""
+
+    roles: frozenset[Role]
+    scope: str
+
+
+ACTS: dict[str, Act] = {
+    "create_knowledge_base": Act(MEMBERS, "knowledge:write"),
+    "create_agent": Act(MEMBERS, "agents:write"),
+    "ask": Act(ALL, "conversations:write"),
+    "run_evaluation": Act(MEMBERS, "evaluations:write"),
+    "add_model": Act(MANAGERS, "models:write"),
+    "set_budget": Act(MANAGERS, "models:write"),
+    "create_api_key": Act(ALL, "workspace:write"),
+    "manage_people": Act(MANAGERS, "workspace:write"),
+    "see_audit_log": Act(MANAGERS, "workspace:read"),
+    "own_workspace": Act(frozenset({Role.OWNER}), "workspace:write"),
 }
 
 
-def role_of(user: User | AnonymousUser, workspace: Workspace) -> Role | None:
-    """Return the person's role in a workspace, or None if they are not in it."""
-    if not user.is_authenticated:
-        return None
-    found = Membership.objects.filter(workspace=workspace, user_id=user.pk, user__is_active=True).first()
+def role_of(who: Who, workspace: Workspace) -> Role | None:
+    """Return somebody's role in a workspace, or None if they are not in it."""
+    found = rights.memberships(who).filter(workspace=workspace).first()
     return Role(found.role) if found else None
 
 
 def allows(act: str, role: Role | None) -> bool:
     """Return whether a role includes an act; pages ask, to offer only what will work."""
-    return role in ACTS[act]
+    return role in ACTS[act].roles
 
 
-def require(act: str, *, actor: User | AnonymousUser, workspace: Workspace) -> None:
+def require(act: str, *, actor: Who, workspace: Workspace) -> None:
     """Let the act pass or raise.
 
     Raises:
         NotFound: the actor is not in the workspace (it must look as if there were none).
-        NotAllowed: they are, but their role does not include the act.
+        NotAllowed: they are, but their role, or their key's scopes, do not include the act.
     """
     role = role_of(actor, workspace)
     if role is None:
         raise NotFound
-    if not allows(act, role):
+    if not allows(act, role) or not Principal.of(actor).may(ACTS[act].scope):
         raise NotAllowed

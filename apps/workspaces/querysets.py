@@ -1,47 +1,101 @@
-"""Reads of workspaces and memberships; the doors that every other app's doors rest on."""
+"""Reads of people, workspaces and what rights are made of."""
 
-from typing import TYPE_CHECKING, Self
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any, Self
 
-from django.contrib.auth.models import AnonymousUser
 from django.db import models
-from django.db.models import Exists, OuterRef
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from apps.workspaces.principals import Principal, Who
 
 if TYPE_CHECKING:
-    from apps.workspaces.models import Membership, User, Workspace
+    from apps.workspaces.models import ApiKey, Department, DepartmentMember, Membership, Role, Workspace
+
+
+def _workspaces(who: Who, scope: str, *, managed: bool = False) -> Any:
+    from apps.workspaces import rights
+
+    return rights.workspaces(who, scope, rights.MANAGERS if managed else ())
 
 
 class WorkspaceQuerySet(models.QuerySet["Workspace"]):
     """Reads of workspaces."""
 
-    def visible_to(self, user: "User | AnonymousUser") -> Self:
-        """Keep workspaces that ``user`` is a member of. Staff get no shortcut."""
-        return self.filter(self._membership(user)) if user.is_authenticated else self.none()
+    def visible_to(self, who: Who) -> Self:
+        """Keep workspaces that ``who`` is in; a key's and a widget's are one. Staff get no shortcut."""
+        from apps.workspaces import rights
 
-    def editable_by(self, user: "User | AnonymousUser") -> Self:
-        """Keep workspaces that ``user`` owns or administers."""
-        if not user.is_authenticated:
-            return self.none()
-        return self.filter(self._membership(user, role__in=["owner", "admin"]))
+        principal = Principal.of(who)
+        if principal.kind == "widget":
+            return self.filter(pk=principal.workspace_id)
+        return self.filter(pk__in=rights.memberships(principal).values("workspace"))
 
-    @staticmethod
-    def _membership(user: "User", **conditions: object) -> Exists:
-        from apps.workspaces.models import Membership
-
-        mine = Membership.objects.filter(workspace=OuterRef("pk"), user_id=user.pk, user__is_active=True)
-        return Exists(mine.filter(**conditions))
+    def editable_by(self, who: Who) -> Self:
+        """Keep workspaces that ``who`` owns or administers."""
+        return self.filter(pk__in=_workspaces(who, "workspace:write", managed=True))
 
 
 class MembershipQuerySet(models.QuerySet["Membership"]):
     """Reads of memberships."""
 
-    def visible_to(self, user: "User | AnonymousUser") -> Self:
-        """Keep memberships of workspaces that ``user`` belongs to."""
-        from apps.workspaces.models import Workspace
+    def visible_to(self, who: Who) -> Self:
+        """Keep memberships of workspaces that ``who`` is in."""
+        return self.filter(workspace__in=_workspaces(who, "workspace:read"))
 
-        return self.filter(workspace__in=Workspace.objects.visible_to(user))
+    def editable_by(self, who: Who) -> Self:
+        """Keep memberships of workspaces that ``who`` owns or administers."""
+        return self.filter(workspace__in=_workspaces(who, "workspace:write", managed=True))
 
-    def editable_by(self, user: "User | AnonymousUser") -> Self:
-        """Keep memberships of workspaces that ``user`` owns or administers."""
-        from apps.workspaces.models import Workspace
 
-        return self.filter(workspace__in=Workspace.objects.editable_by(user))
+class DepartmentQuerySet(models.QuerySet["Department"]):
+    """Reads of departments."""
+
+    def visible_to(self, who: Who) -> Self:
+        """Keep departments of workspaces that ``who`` is in."""
+        return self.filter(workspace__in=_workspaces(who, "workspace:read"))
+
+    def editable_by(self, who: Who) -> Self:
+        """Keep departments of workspaces that ``who`` owns or administers."""
+        return self.filter(workspace__in=_workspaces(who, "workspace:write", managed=True))
+
+
+class DepartmentMemberQuerySet(models.QuerySet["DepartmentMember"]):
+    """Reads of who is in which department."""
+
+    def visible_to(self, who: Who) -> Self:
+        """Keep those of workspaces that ``who`` is in."""
+        return self.filter(department__workspace__in=_workspaces(who, "workspace:read"))
+
+    def editable_by(self, who: Who) -> Self:
+        """Keep those of workspaces that ``who`` owns or administers."""
+        return self.filter(department__workspace__in=_workspaces(who, "workspace:write", managed=True))
+
+
+class ApiKeyQuerySet(models.QuerySet["ApiKey"]):
+    """Reads of API keys."""
+
+    def living(self) -> Self:
+        """Keep keys that are neither revoked nor expired, by the database's clock."""
+        return self.filter(Q(expires_at__isnull=True) | Q(expires_at__gt=Now()), revoked_at__isnull=True)
+
+    def visible_to(self, who: Who) -> Self:
+        """Keep one's own keys, and all keys to workspaces that ``who`` owns or administers."""
+        own = Q(user=Principal.of(who).user_id, workspace__in=_workspaces(who, "workspace:read"))
+        return self.filter(own | Q(workspace__in=_workspaces(who, "workspace:read", managed=True)))
+
+    def editable_by(self, who: Who) -> Self:
+        """Keep keys that ``who`` may revoke: the same."""
+        own = Q(user=Principal.of(who).user_id, workspace__in=_workspaces(who, "workspace:write"))
+        return self.filter(own | Q(workspace__in=_workspaces(who, "workspace:write", managed=True)))
+
+
+class ShareQuerySet(models.QuerySet[Any]):
+    """Reads of shares: for those who may manage what is shared."""
+
+    def visible_to(self, who: Who) -> Self:
+        """Keep shares of rows that ``who`` may manage."""
+        shared = self.model._meta.get_field("content_object").related_model
+        return self.filter(content_object__in=shared.objects.editable_by(who))
+
+    editable_by = visible_to

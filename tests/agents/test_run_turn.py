@@ -16,6 +16,7 @@ from apps.agents.turn import AskOptions, TurnRequest
 from apps.common import database
 from apps.knowledge.models import KnowledgeBase
 from apps.models import connections
+from apps.workspaces.principals import Principal
 from tests.agents.fakes import Sink
 from tests.vendor import Reply, call
 
@@ -61,7 +62,7 @@ class Talk:
             turn_id=self.turn_id,
             conversation_id=self.conversation,
             workspace_id=self.workspace.pk,
-            user_id=self.user.pk,
+            asker=Principal.of(self.user),
             agent_id=agent,
             question=question,
             options=AskOptions(**{**self.options, **options}),

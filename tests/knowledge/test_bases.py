@@ -6,7 +6,7 @@ from guardian.models import UserObjectPermission
 from apps.common.errors import NotAllowed, NotFound
 from apps.knowledge import services
 from apps.knowledge.errors import NameTaken
-from apps.knowledge.models import KnowledgeBase, KnowledgeBaseUserPermission
+from apps.knowledge.models import KnowledgeBase, KnowledgeBaseShare
 from apps.workspaces.models import Role, User
 from apps.workspaces.services import set_membership
 
@@ -50,11 +50,11 @@ def test_no_grant_outlives_what_it_joins(acme, ann, bea, gone):
     for number in range(3):
         base = services.create_knowledge_base(workspace=acme, name=f"B{number}", actor=ann)
         services.grant(knowledge_base=base, user=bea, level="read", actor=ann)
-    assert KnowledgeBaseUserPermission.objects.filter(user=bea).count() == 3
+    assert KnowledgeBaseShare.objects.filter(user=bea).count() == 3
     {
         "bases": KnowledgeBase.objects.filter(workspace=acme),
         "person": User.objects.filter(pk=bea.pk),
         "workspace": type(acme).objects.filter(pk=acme.pk),
     }[gone].delete()
-    assert not KnowledgeBaseUserPermission.objects.filter(user_id=bea.pk).exists()
+    assert not KnowledgeBaseShare.objects.filter(user_id=bea.pk).exists()
     assert not UserObjectPermission.objects.exists()

@@ -20,9 +20,10 @@ from apps.conversations.services.keeping import title_of
 from apps.knowledge.models import KnowledgeBase
 from apps.models.models import Kind, ModelConfig
 from apps.workspaces.models import User
+from apps.workspaces.principals import Principal
 
 ASKABLE = rows.Door(
-    lambda user, row: Conversation.objects.visible_to(user).filter(pk=row).values("id", "workspace_id", "agent_id")
+    lambda who, row: Conversation.objects.editable_by(who).filter(pk=row).values("id", "workspace_id", "agent_id")
 )
 PATH = 10_000  # turns: how far back attachments are looked for
 
@@ -93,11 +94,11 @@ async def _begin(
     """Insert the turn and start its task."""
     if not ENGINE.started:
         raise errors.ShuttingDown
-    ENGINE.check_room(actor.pk)
+    ENGINE.check_room(Principal.of(actor))
     stored = _stored(question)
     turn_id = uuid4()
     row = await rows.begin(
-        connection, ASKABLE.bound(actor.pk, conversation.pk), turn_id=turn_id, client_id=client_id,
+        connection, ASKABLE.bound(actor, conversation.pk), turn_id=turn_id, client_id=client_id,
         question=question.text, title=title_of(question.text), options=stored, process=ENGINE.process,
         parent=question.parent, first=question.first,
     )  # fmt: skip
@@ -109,7 +110,7 @@ async def _begin(
         raise NotFound(field="parent")
     attachments = await _attached(connection, row, turn_id) if row["attached"] or question.attachments else ()
     request = TurnRequest(
-        turn_id=turn_id, conversation_id=row["id"], workspace_id=row["workspace_id"], user_id=actor.pk,
+        turn_id=turn_id, conversation_id=row["id"], workspace_id=row["workspace_id"], asker=Principal.of(actor),
         agent_id=row["agent_id"], question=question.text, options=question.options, number=row["number"],
         history=history.up_to(row["parent_id"]), follows=row["follows"] or 0, attachments=attachments,
     )  # fmt: skip

@@ -1,11 +1,11 @@
 """Knowledge bases, their folders and documents, and what the documents were cut into."""
 
 from apps.knowledge.models.chunks import Chunk, ChunkVector, Posting
-from apps.knowledge.models.documents import Document
-from apps.knowledge.models.folders import Folder, MetadataField
+from apps.knowledge.models.documents import Document, DocumentShare
+from apps.knowledge.models.folders import Folder, FolderShare, MetadataField
 from apps.knowledge.models.ingestion import ChunkOverride, DocumentImage, IngestionAttempt, StagedVector
 from apps.knowledge.models.jobs import Job
-from apps.knowledge.models.knowledge_bases import KnowledgeBase, KnowledgeBaseUserPermission
+from apps.knowledge.models.knowledge_bases import KnowledgeBase, KnowledgeBaseShare
 
 __all__ = [
     "Chunk",
@@ -13,11 +13,13 @@ __all__ = [
     "ChunkVector",
     "Document",
     "DocumentImage",
+    "DocumentShare",
     "Folder",
+    "FolderShare",
     "IngestionAttempt",
     "Job",
     "KnowledgeBase",
-    "KnowledgeBaseUserPermission",
+    "KnowledgeBaseShare",
     "MetadataField",
     "Posting",
     "StagedVector",

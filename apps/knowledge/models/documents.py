@@ -17,7 +17,7 @@ from apps.knowledge.models.folders import Folder
 from apps.knowledge.models.jobs import Job
 from apps.knowledge.models.knowledge_bases import KnowledgeBase
 from apps.knowledge.querysets import DocumentQuerySet
-from apps.workspaces.models import Workspace
+from apps.workspaces.models import Share, Workspace
 
 
 def storage_key(document: "Document", filename: str) -> str:
@@ -82,6 +82,7 @@ class Document(models.Model):
     file = models.FileField(upload_to=storage_key, max_length=255)
     markdown_key = models.CharField(max_length=255, blank=True)
     parsed = models.JSONField(default=dict, blank=True)  # {"key", "pages", "metadata"} of the next generation
+    restricted = models.BooleanField(_("Only for people it is shared with"), default=False)
     status = models.CharField(max_length=20, choices=Status.choices, default=Status.UPLOADED)
     error_code = models.CharField(max_length=60, blank=True)
     error_details = models.JSONField(default=dict, blank=True)
@@ -112,6 +113,7 @@ class Document(models.Model):
         verbose_name = _("document")
         verbose_name_plural = _("documents")
         default_permissions = ()
+        permissions: ClassVar = [("read_document", "May read a restricted document")]
         constraints: ClassVar = [
             models.UniqueConstraint(
                 fields=["knowledge_base", "sha256"],
@@ -225,3 +227,12 @@ class Document(models.Model):
         """Follow an update of the row that has succeeded, without reading it back."""
         for name, value in fields.items():
             setattr(self, name, value)
+
+
+class DocumentShare(Share):
+    """A grant on one restricted document. It opens nothing to those who may not read the base."""
+
+    content_object = models.ForeignKey(Document, on_delete=models.CASCADE, related_name="shares")
+
+    class Meta(Share.Meta):
+        abstract = False

@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy as _
 
 from apps.knowledge.models.knowledge_bases import KnowledgeBase
 from apps.knowledge.querysets import FolderQuerySet
-from apps.workspaces.models import Workspace
+from apps.workspaces.models import Share, Workspace
 
 
 class Folder(models.Model):
@@ -28,6 +28,7 @@ class Folder(models.Model):
     parent = models.ForeignKey("self", on_delete=models.CASCADE, null=True, blank=True, related_name="children")
     name = models.CharField(_("Name"), max_length=200)
     lineage = ArrayField(models.UUIDField())
+    restricted = models.BooleanField(_("Only for people it is shared with"), default=False)
     created_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
     )
@@ -39,15 +40,28 @@ class Folder(models.Model):
         verbose_name = _("folder")
         verbose_name_plural = _("folders")
         default_permissions = ()
+        permissions: ClassVar = [("read_folder", "May read a restricted folder")]
         constraints: ClassVar = [
             models.UniqueConstraint(
                 fields=["knowledge_base", "parent", "name"], nulls_distinct=False, name="one_folder_a_name"
             ),
         ]
-        indexes: ClassVar = [GinIndex(fields=["lineage"], name="folder_lineage")]
+        indexes: ClassVar = [
+            GinIndex(fields=["lineage"], name="folder_lineage"),
+            models.Index(fields=["workspace"], condition=models.Q(restricted=True), name="folder_restricted"),
+        ]
 
     def __str__(self) -> str:
         return f"folder {self.pk}"
+
+
+class FolderShare(Share):
+    """A grant on one restricted folder, for what is below it. It opens nothing to those who may not read the base."""
+
+    content_object = models.ForeignKey(Folder, on_delete=models.CASCADE, related_name="shares")
+
+    class Meta(Share.Meta):
+        abstract = False
 
 
 class MetadataField(models.Model):

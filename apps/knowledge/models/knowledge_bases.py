@@ -6,13 +6,9 @@ from typing import ClassVar
 from django.conf import settings
 from django.db import models
 from django.utils.translation import gettext_lazy as _
-from guardian.models import UserObjectPermissionBase
 
 from apps.knowledge.querysets import KnowledgeBaseQuerySet
-from apps.workspaces.models import Workspace
-
-READ = "read_knowledgebase"
-MANAGE = "manage_knowledgebase"
+from apps.workspaces.models import Share, Workspace
 
 
 class KnowledgeBase(models.Model):
@@ -44,7 +40,10 @@ class KnowledgeBase(models.Model):
         verbose_name = _("knowledge base")
         verbose_name_plural = _("knowledge bases")
         default_permissions = ()
-        permissions: ClassVar = [(READ, "May read a knowledge base"), (MANAGE, "May manage a knowledge base")]
+        permissions: ClassVar = [
+            ("read_knowledgebase", "May read a knowledge base"),
+            ("manage_knowledgebase", "May manage a knowledge base"),
+        ]
         constraints: ClassVar = [
             models.UniqueConstraint(
                 fields=["workspace", "name"],
@@ -57,11 +56,10 @@ class KnowledgeBase(models.Model):
         return f"knowledge base {self.pk}"
 
 
-class KnowledgeBaseUserPermission(UserObjectPermissionBase):
-    """A grant on one base to one person, by direct foreign key, so that it goes when either goes."""
+class KnowledgeBaseShare(Share):
+    """A grant on one base."""
 
-    content_object = models.ForeignKey(KnowledgeBase, on_delete=models.CASCADE, related_name="user_grants")
+    content_object = models.ForeignKey(KnowledgeBase, on_delete=models.CASCADE, related_name="shares")
 
-    class Meta(UserObjectPermissionBase.Meta):
-        verbose_name = _("grant")
-        verbose_name_plural = _("grants")
+    class Meta(Share.Meta):
+        abstract = False

@@ -9,7 +9,6 @@ from typing import Any
 from uuid import UUID
 
 import psycopg
-from django.contrib.auth.models import AnonymousUser
 from django.utils.translation import gettext_lazy as _
 from psycopg.rows import DictRow
 
@@ -18,9 +17,7 @@ from apps.common.errors import InvalidInput, ServiceUnavailable
 from apps.common.text import storable
 from apps.knowledge.retrieval.passages import Passage
 from apps.knowledge.retrieval.scope import readable_documents
-from apps.workspaces.models import User
-
-Reader = User | AnonymousUser
+from apps.workspaces.principals import Who
 
 MOST_PASSAGES, MOST_DOCUMENTS, MOST_PLACES = 50, 100, 2**31
 LONGEST_PATTERN = 500
@@ -48,7 +45,7 @@ class PatternTooSlow(InvalidInput):
 
 
 async def list_chunks(
-    user: Reader,
+    user: Who,
     *,
     chunk_ids: Sequence[UUID] = (),
     document_id: UUID | None = None,
@@ -90,7 +87,7 @@ async def list_chunks(
     return [_passage(row) for row in await _rows(sql, parameters, READ_TIMEOUT_MS)]
 
 
-async def grep_chunks(user: Reader, pattern: str, *, knowledge_bases: Sequence[UUID], limit: int = 10) -> list[Passage]:
+async def grep_chunks(user: Who, pattern: str, *, knowledge_bases: Sequence[UUID], limit: int = 10) -> list[Passage]:
     """Return the passages of the bases that match a regular expression, document by document.
 
     Upper and lower case are alike; ``^``, ``$`` and ``.`` mind line ends, as in grep. ``focus`` is
@@ -138,7 +135,7 @@ ORDER BY d.name, c.document_id, c.ordinal LIMIT %(limit)s"""  # noqa: S608
 
 
 async def document_info(
-    user: Reader,
+    user: Who,
     *,
     document_ids: Sequence[UUID] = (),
     knowledge_bases: Sequence[UUID] | None = None,
@@ -176,7 +173,7 @@ ORDER BY d.created_at DESC, d.id LIMIT %(limit)s"""  # noqa: S608
     ]
 
 
-async def readable(user: Reader, document_ids: Collection[UUID]) -> frozenset[UUID]:
+async def readable(user: Who, document_ids: Collection[UUID]) -> frozenset[UUID]:
     """Return which of some documents are there and ``user``'s to read, at this moment.
 
     Plan: primary key of documents.

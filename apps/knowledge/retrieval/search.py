@@ -13,7 +13,6 @@ from uuid import UUID
 
 import psycopg
 from django.conf import settings
-from django.contrib.auth.models import AnonymousUser
 from django.utils.translation import gettext_lazy as _
 from psycopg.rows import DictRow
 
@@ -28,7 +27,7 @@ from apps.knowledge.retrieval.passages import Passage, SearchResult, Stage
 from apps.knowledge.retrieval.questions import Embedded, embed_question
 from apps.knowledge.retrieval.scope import readable_bases, readable_documents
 from apps.models.accounting import Caller, charged_to, current
-from apps.workspaces.models import User
+from apps.workspaces.principals import Who
 
 logger = logging.getLogger(__name__)
 
@@ -49,7 +48,7 @@ class SearchUnavailable(KnowSphereError):
 
 
 async def search(
-    user: User | AnonymousUser,
+    user: Who,
     query: str,
     *,
     knowledge_bases: Sequence[UUID],
@@ -85,7 +84,7 @@ async def search(
         raise SearchUnavailable from error
 
 
-async def _search(user: User | AnonymousUser, query: str, selected: list[UUID], top_k: int) -> SearchResult:
+async def _search(user: Who, query: str, selected: list[UUID], top_k: int) -> SearchResult:
     began = perf_counter()
     connections = await pool()
     async with connections.connection() as connection:
@@ -126,7 +125,7 @@ def candidate_count(top_k: int) -> int:
 
 
 def _plan(
-    user: User | AnonymousUser,
+    user: Who,
     query: str,
     terms: Mapping[str, float],
     embedded: Embedded,

@@ -1,22 +1,19 @@
 """Knowledge bases: made, shared, deleted."""
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
 from django.db import IntegrityError, transaction
 from django.utils import timezone
-from guardian.shortcuts import assign_perm, remove_perm
 
-from apps.common.errors import InvalidInput, NotFound
+from apps.common.errors import InvalidInput
 from apps.common.text import display_name, legible
 from apps.knowledge.chunkers import validated_settings
 from apps.knowledge.errors import NameTaken
-from apps.knowledge.models import KnowledgeBase
-from apps.knowledge.models.knowledge_bases import MANAGE, READ
-from apps.workspaces.models import Membership, User, Workspace
+from apps.knowledge.models import KnowledgeBase, KnowledgeBaseShare
+from apps.workspaces.models import User, Workspace
 from apps.workspaces.permissions import require
-
-Level = Literal["read", "manage"]
+from apps.workspaces.services.sharing import Level, Subject, share, unshare
 
 
 def create_knowledge_base(
@@ -53,7 +50,7 @@ def create_knowledge_base(
                 chunker_settings=values,
                 created_by=actor,
             )
-            assign_perm(MANAGE, actor, knowledge_base)
+            share(row=knowledge_base, subject=Subject(user=actor), level="manage", actor=actor)
     except IntegrityError as error:
         raise NameTaken(name=name) from error
     return knowledge_base
@@ -64,22 +61,16 @@ def delete_knowledge_base(*, knowledge_base: KnowledgeBase, actor: User) -> None
     KnowledgeBase.objects.filter(pk=knowledge_base.pk, deleted_at__isnull=True).update(deleted_at=timezone.now())
 
 
-@transaction.atomic
 def grant(*, knowledge_base: KnowledgeBase, user: User, level: Level, actor: User) -> None:
     """Share a base with a member of its workspace; the new level replaces the old one.
 
     Raises:
         NotFound: the person is not in the workspace.
     """
-    if not Membership.objects.filter(workspace_id=knowledge_base.workspace_id, user=user).exists():
-        raise NotFound
-    for permission in (READ, MANAGE):
-        remove_perm(permission, user, knowledge_base)
-    assign_perm(MANAGE if level == "manage" else READ, user, knowledge_base)
+    share(row=knowledge_base, subject=Subject(user=user), level=level, actor=actor)
 
 
-@transaction.atomic
 def revoke(*, knowledge_base: KnowledgeBase, user: User, actor: User) -> None:
     """Take a person's grant on a base back."""
-    for permission in (READ, MANAGE):
-        remove_perm(permission, user, knowledge_base)
+    for held in KnowledgeBaseShare.objects.filter(content_object=knowledge_base, user=user):
+        unshare(share=held, actor=actor)

@@ -8,6 +8,7 @@ from django.contrib.auth.models import PermissionsMixin
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
+from apps.workspaces.principals import Principal
 from apps.workspaces.querysets import MembershipQuerySet, WorkspaceQuerySet
 
 
@@ -27,7 +28,13 @@ class UserManager(BaseUserManager["User"]):
 
 
 class User(AbstractBaseUser, PermissionsMixin):
-    """A person, known by their e-mail address."""
+    """A person, known by their e-mail address.
+
+    ``acts_as`` is no column: where a request came with an API key, it is the key's Principal, which
+    every door that this object is given to then asks instead of the person.
+    """
+
+    acts_as: Principal | None = None
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     email = models.EmailField(_("E-mail address"), unique=True)
@@ -55,6 +62,11 @@ class User(AbstractBaseUser, PermissionsMixin):
     def shown_name(self) -> str:
         """The name, or the part of the address before the @."""
         return self.name or self.email.partition("@")[0]
+
+    @property
+    def principal(self) -> Principal:
+        """Who this object stands for at a door: the person, or the key that they came with."""
+        return self.acts_as or Principal.person(self.pk)
 
 
 class Workspace(models.Model):

@@ -1,0 +1,7 @@
+from django.db import migrations
+
+
+class Migration(migrations.Migration):
+    dependencies = [("knowledge", "0008_copy_shares")]
+
+    operations = [migrations.DeleteModel(name="KnowledgeBaseUserPermission")]
