@@ -126,7 +126,7 @@ class SharesOfBase(ApiView):
     def on_get(self, request: Request, base_id: UUID) -> Response:
         """List the shares of a base that you may manage."""
         base = self.row(base_id, KnowledgeBase.objects.editable_by(self.who))
-        return self.page(base.user_grants.select_related("user", "permission"))
+        return self.page(base.shares.filter(user__isnull=False).select_related("user", "permission"))
 
     def on_post(self, request: Request, base_id: UUID) -> Response:
         """Share a base with a member of its workspace, or change what they may do."""
@@ -137,11 +137,16 @@ class SharesOfBase(ApiView):
         if member is None:
             raise NotFound(field="user")
         services.grant(knowledge_base=base, user=member.user, level=given["level"], actor=self.actor)
-        return self.answer(base.user_grants.select_related("user", "permission").get(user=member.user))
+        return self.answer(
+            base.shares.filter(user__isnull=False).select_related("user", "permission").get(user=member.user)
+        )
 
     def _again(self, written: str, status: int, **kwargs: Any) -> Response:
         base = self.row(kwargs["base_id"], KnowledgeBase.objects.editable_by(self.who))
-        return Response(self.shown(self.row(written, base.user_grants.select_related("user", "permission"))), status)
+        return Response(
+            self.shown(self.row(written, base.shares.filter(user__isnull=False).select_related("user", "permission"))),
+            status,
+        )
 
 
 class OneShare(ApiView):
@@ -152,7 +157,7 @@ class OneShare(ApiView):
     def on_delete(self, request: Request, base_id: UUID, user_id: UUID) -> Response:
         """Take a person's share back. It takes effect at once, also in a running answer."""
         base = self.row(base_id, KnowledgeBase.objects.editable_by(self.who))
-        share = base.user_grants.select_related("user").filter(user=user_id).first()
+        share = base.shares.filter(user__isnull=False).select_related("user").filter(user=user_id).first()
         if share is None:
             raise NotFound
         services.revoke(knowledge_base=base, user=share.user, actor=self.actor)
