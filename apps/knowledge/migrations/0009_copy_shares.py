@@ -22,6 +22,6 @@ def copy(apps, schema_editor):
 
 
 class Migration(migrations.Migration):
-    dependencies = [("knowledge", "0007_shares")]
+    dependencies = [("knowledge", "0008_shares")]
 
     operations = [migrations.RunPython(copy, migrations.RunPython.noop)]

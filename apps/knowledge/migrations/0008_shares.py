@@ -10,7 +10,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
     dependencies = [
         ("auth", "0012_alter_user_first_name_max_length"),
-        ("knowledge", "0006_hashes_are_there"),
+        ("knowledge", "0007_what_waits"),
         ("workspaces", "0002_departments_keys"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
