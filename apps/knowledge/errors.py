@@ -7,7 +7,7 @@ from typing import Any
 
 from django.utils.translation import gettext_lazy as _
 
-from apps.common.errors import Conflict, KnowSphereError
+from apps.common.errors import Conflict, InvalidInput, KnowSphereError
 
 
 class DocumentFailure(KnowSphereError):
@@ -194,6 +194,48 @@ class BusyDocument(Conflict):
 
     code = "document_busy"
     user_message = _("The document is %(state)s now, so this cannot start. Wait until it is done, or cancel it.")
+
+
+class SameName(Conflict):
+    """Another document there has this name and other content: somebody must say what is to become of it."""
+
+    code = "same_name"
+    user_message = _("There is a document “%(name)s” with other content here. Replace it, or keep both.")
+
+
+class SameContent(Conflict):
+    """Another document of the base has this very content already."""
+
+    code = "same_content"
+    user_message = _("This very content is in the base already, as “%(name)s”. Nothing was changed.")
+
+
+class JobActive(Conflict):
+    """The same act on the same documents is under way."""
+
+    code = "job_active"
+    user_message = _("This is being done already. Wait until it has ended, or cancel it.")
+
+
+class NothingChosen(InvalidInput):
+    """An act on documents names none that it could be done to."""
+
+    code = "nothing_chosen"
+    user_message = _("None of the chosen documents can be found. Reload the page and choose again.")
+
+
+class FolderNameTaken(Conflict):
+    """There is a folder of this name at this place."""
+
+    code = "folder_name_taken"
+    user_message = _("There is already a folder named “%(name)s” here.")
+
+
+class FolderRefused(InvalidInput):
+    """A folder cannot be where it is wanted."""
+
+    code = "folder_refused"
+    user_message = _("The folder cannot be put there: it would be inside itself, or more than %(deepest)s levels deep.")
 
 
 class NameTaken(Conflict):

@@ -131,13 +131,14 @@ class FolderQuerySet(models.QuerySet["Folder"]):
         from apps.knowledge.models import KnowledgeBase
 
         principal = Principal.of(who)
-        return self.filter(~_is_shut(principal), knowledge_base__in=KnowledgeBase.objects.visible_to(principal))
+        bases = KnowledgeBase.objects.visible_to(principal)
+        return self.filter(~_is_shut(principal), knowledge_base__in=bases, deleted_at__isnull=True)
 
     def editable_by(self, who: Who) -> Self:
         """Keep folders of the bases that ``who`` may manage."""
         from apps.knowledge.models import KnowledgeBase
 
-        return self.filter(knowledge_base__in=KnowledgeBase.objects.editable_by(who))
+        return self.filter(knowledge_base__in=KnowledgeBase.objects.editable_by(who), deleted_at__isnull=True)
 
     def within(self, folders: Iterable[UUID]) -> Self:
         """Keep these folders and all below them."""

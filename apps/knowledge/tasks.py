@@ -22,7 +22,13 @@ def ingest_document(document_id: str) -> str:
     ``document_id`` is the document for which the turn was queued: not always the one that gets it.
     """
     services.sweep_if_due()
+    services.advance_jobs()
     return services.take_turn()
+
+
+def advance_jobs() -> int:
+    """Schedule a slice of each job that is not through."""
+    return services.advance_jobs()
 
 
 def sweep() -> dict[str, int]:

@@ -178,7 +178,7 @@ def test_work_of_a_dead_worker_goes_back_to_the_queue_and_then_aside(add, embedd
 def test_a_lease_that_is_still_good_is_left_alone(add):
     document = add(GUIDE)
     document.claim(Status.PARSING, among=[Status.UPLOADED], lease=timedelta(seconds=30))
-    assert sweep() == {"recovered": 0, "requeued": 0, "erased": 0}
+    assert set(sweep().values()) == {0}
 
 
 def test_a_task_lost_with_its_worker_is_queued_again_once_nothing_else_waits(add):

@@ -128,6 +128,7 @@ class Document(models.Model):
         ]
         indexes: ClassVar = [
             models.Index(fields=["knowledge_base", "-created_at"], name="document_newest"),
+            models.Index(fields=["knowledge_base", "name"], name="document_names"),
             models.Index(fields=["lease_until"], condition=models.Q(lease_until__isnull=False), name="document_leased"),
             models.Index(  # what waits for a worker, by workspace, what is read already first, then the oldest
                 fields=["workspace", "status", "changed_at"],

@@ -33,6 +33,7 @@ class Folder(models.Model):
         settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
     )
     created_at = models.DateTimeField(auto_now_add=True)
+    deleted_at = models.DateTimeField(null=True, blank=True)
 
     objects = FolderQuerySet.as_manager()
 
@@ -43,7 +44,10 @@ class Folder(models.Model):
         permissions: ClassVar = [("read_folder", "May read a restricted folder")]
         constraints: ClassVar = [
             models.UniqueConstraint(
-                fields=["knowledge_base", "parent", "name"], nulls_distinct=False, name="one_folder_a_name"
+                fields=["knowledge_base", "parent", "name"],
+                nulls_distinct=False,
+                condition=models.Q(deleted_at__isnull=True),
+                name="one_folder_a_name",
             ),
         ]
         indexes: ClassVar = [

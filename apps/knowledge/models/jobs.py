@@ -1,12 +1,10 @@
 """Jobs: an act on many documents, and how far it has come."""
 
 import uuid
-from datetime import timedelta
 from typing import ClassVar
 
 from django.conf import settings
 from django.db import models
-from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from apps.knowledge.models.knowledge_bases import KnowledgeBase
@@ -17,10 +15,11 @@ from apps.workspaces.models import Workspace
 class Job(models.Model):
     """One act on many documents of a base.
 
-    ``payload`` says on what, and never changes. A job first schedules, item after item (``stage``
-    "scheduling": ``position`` items of ``total`` are behind it), then waits for what it scheduled
-    ("working"). ``result`` counts how each item came through the scheduling; how a document is, only
-    the document says. The same ``scope`` cannot be active twice.
+    ``payload`` says on what, and never changes. A job first schedules, some documents at a time
+    (``stage`` "scheduling": ``position`` of ``total`` are behind it, moved on in the transaction that
+    schedules them, so that a killed worker neither loses nor repeats any), then waits for what it
+    scheduled ("working"). ``result`` counts how the documents came through the scheduling; how a
+    document is, only the document says. The same ``scope`` cannot be active twice.
     """
 
     class Kind(models.TextChoices):
@@ -56,14 +55,11 @@ class Job(models.Model):
     stage = models.CharField(max_length=20, blank=True)
     position = models.PositiveIntegerField(default=0)
     total = models.PositiveIntegerField(default=0)
-    progress = models.JSONField(default=dict, blank=True)  # stage -> documents in it, as of the last look
-    result = models.JSONField(default=dict, blank=True)  # outcome -> items, and "refused": the first few, why
+    progress = models.JSONField(default=dict, blank=True)  # at the end: state -> documents in it
+    result = models.JSONField(default=dict, blank=True)  # "scheduled", "skipped", … -> documents
     error_code = models.CharField(max_length=60, blank=True)
     error_details = models.JSONField(default=dict, blank=True)
     cancel_requested = models.BooleanField(default=False)
-    attempt = models.PositiveIntegerField(default=0)
-    interruptions = models.PositiveSmallIntegerField(default=0)
-    lease_until = models.DateTimeField(null=True, blank=True)
     created_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
     )
@@ -100,22 +96,7 @@ class Job(models.Model):
     def __str__(self) -> str:
         return f"job {self.pk}"
 
-    def claim(self, *, lease: timedelta) -> bool:
-        """Take this job for scheduling. True for one worker at a time."""
-        now = timezone.now()
-        free = Job.objects.filter(pk=self.pk, attempt=self.attempt, status__in=self.ACTIVE)
-        free = free.filter(models.Q(lease_until__isnull=True) | models.Q(lease_until__lt=now))
-        won = free.update(
-            status=self.Status.RUNNING,
-            stage="scheduling",
-            attempt=self.attempt + 1,
-            lease_until=now + lease,
-            changed_at=now,
-        )
-        if won:
-            self.refresh_from_db()
-        return bool(won)
-
-    def mine(self) -> JobQuerySet:
-        """Return this job's row, only while the claim that this object made holds."""
-        return Job.objects.filter(pk=self.pk, attempt=self.attempt, status=self.Status.RUNNING)
+    @property
+    def active(self) -> bool:
+        """Whether it has not ended."""
+        return self.status in self.ACTIVE

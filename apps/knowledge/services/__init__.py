@@ -1,8 +1,14 @@
-"""Writes to knowledge bases and documents."""
+"""Writes to knowledge bases, folders, documents and jobs."""
 
 from apps.knowledge.services.bases import create_knowledge_base, delete_knowledge_base, grant, revoke
+from apps.knowledge.services.batches import (
+    cancel_documents,
+    delete_documents,
+    move_documents,
+    restore_deleted,
+    tag_documents,
+)
 from apps.knowledge.services.documents import (
-    add_document,
     cancel_document,
     delete_document,
     reindex_document,
@@ -10,26 +16,46 @@ from apps.knowledge.services.documents import (
     restore_document,
     retry_document,
 )
+from apps.knowledge.services.folders import create_folder, delete_folder, folder_at, move_folder, rename_folder
 from apps.knowledge.services.ingestion import index_document, ingest_document, parse_document, take_turn
+from apps.knowledge.services.intake import add_document, replace_content
+from apps.knowledge.services.jobs import advance_jobs, cancel_job, join_upload, note_received, retry_job, start_job
 from apps.knowledge.services.sweeping import sweep, sweep_files, sweep_if_due
 
 __all__ = [
     "add_document",
+    "advance_jobs",
     "cancel_document",
+    "cancel_documents",
+    "cancel_job",
+    "create_folder",
     "create_knowledge_base",
     "delete_document",
+    "delete_documents",
+    "delete_folder",
     "delete_knowledge_base",
+    "folder_at",
     "grant",
     "index_document",
     "ingest_document",
+    "join_upload",
+    "move_documents",
+    "move_folder",
+    "note_received",
     "parse_document",
     "reindex_document",
+    "rename_folder",
     "reparse_document",
+    "replace_content",
+    "restore_deleted",
     "restore_document",
     "retry_document",
+    "retry_job",
     "revoke",
+    "start_job",
     "sweep",
     "sweep_files",
     "sweep_if_due",
+    "tag_documents",
     "take_turn",
 ]

@@ -1,23 +1,19 @@
-"""Documents: taken in, tried again, cancelled, deleted. The work itself is in ``ingestion``."""
+"""Documents: tried again, cancelled, deleted. The work itself is in ``ingestion``."""
 
 import errno
-import hashlib
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from uuid import UUID
 
-from django.conf import settings
-from django.core.files import File
 from django.core.files.storage import default_storage
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 from django_q.tasks import async_task
 
-from apps.common.text import display_name
-from apps.knowledge.errors import BusyDocument, EmptyFile, FileTooLarge, NoSpace, StorageFailed
-from apps.knowledge.models import Document, KnowledgeBase
-from apps.knowledge.parsers.sniffing import sniff_file
+from apps.knowledge.errors import BusyDocument, NoSpace, StorageFailed
+from apps.knowledge.models import Document
 from apps.workspaces.models import User
 
 logger = logging.getLogger(__name__)
@@ -25,50 +21,6 @@ logger = logging.getLogger(__name__)
 UNDO = timedelta(seconds=10)
 INGEST = "apps.knowledge.tasks.ingest_document"
 Status = Document.Status
-
-
-def add_document(*, knowledge_base: KnowledgeBase, file: File[bytes], name: str, actor: User) -> Document:
-    """Store a file and queue it; the same bytes again give the document that is already there.
-
-    The queue's row is written in the document's transaction, so neither exists without the other.
-
-    Raises:
-        EmptyFile, FileTooLarge, UnsupportedFileType, TypeMismatch: nothing was stored.
-        NoSpace, StorageFailed: the file store is full or down; nothing was stored.
-    """
-    size, digest = _measured(file)
-    name = display_name(name)
-    document = Document(
-        workspace_id=knowledge_base.workspace_id,
-        knowledge_base=knowledge_base,
-        name=name,
-        content_type=sniff_file(file, name),
-        size_bytes=size,
-        sha256=digest,
-        uploaded_by=actor,
-    )
-    file.seek(0)
-    try:
-        with storing():
-            document.file.save("original", file, save=False)
-    except BaseException:  # a full disk keeps the part that fitted
-        discard(document.file.field.generate_filename(document, "original"))
-        raise
-    try:
-        with transaction.atomic():
-            document.save(force_insert=True)
-            enqueue(document)
-    except IntegrityError:  # most files are new, so the constraint is asked and not a query before it
-        discard(document.file.name or "")
-        same = Document.objects.filter(knowledge_base=knowledge_base, sha256=digest, deleted_at__isnull=True)
-        there = same.first()
-        if there is None:
-            raise
-        return there
-    except BaseException:
-        discard(document.file.name or "")
-        raise
-    return document
 
 
 def reparse_document(*, document: Document, actor: User) -> None:
@@ -163,6 +115,12 @@ def enqueue(document: Document) -> None:
     async_task(INGEST, str(document.pk), group=str(document.knowledge_base_id))
 
 
+def enqueue_turns(knowledge_base_id: UUID, count: int) -> None:
+    """Queue that many turns."""
+    for _ in range(count):
+        async_task(INGEST, "", group=str(knowledge_base_id))
+
+
 @contextmanager
 def storing() -> Iterator[None]:
     """Translate failures of the file store; a missing file stays FileNotFoundError.
@@ -188,18 +146,3 @@ def discard(key: str) -> None:
         default_storage.delete(key)
     except OSError:
         logger.warning("a file could not be deleted: %s", key)
-
-
-def _measured(file: File[bytes]) -> tuple[int, str]:
-    """Return the file's true size and SHA-256, reading no further than the limit."""
-    digest = hashlib.sha256()
-    size = 0
-    file.seek(0)
-    while block := file.read(1 << 20):
-        size += len(block)
-        if size > settings.MAX_UPLOAD_BYTES:
-            raise FileTooLarge(limit_mb=settings.MAX_UPLOAD_BYTES >> 20)
-        digest.update(block)
-    if not size:
-        raise EmptyFile
-    return size, digest.hexdigest()

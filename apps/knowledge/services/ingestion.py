@@ -16,9 +16,10 @@ from django.db import transaction
 
 from apps.knowledge.errors import BusyDocument, OriginalMissing
 from apps.knowledge.extraction import extract
-from apps.knowledge.models import Document
+from apps.knowledge.models import Document, Job
 from apps.knowledge.services.documents import discard, enqueue, storing
 from apps.knowledge.services.fairness import next_waiting
+from apps.knowledge.services.jobs import finish_jobs
 from apps.knowledge.services.sweeping import recover_expired
 from apps.knowledge.services.work import LEASE, LeaseLost, Work, carry_out
 
@@ -73,6 +74,8 @@ def take_turn() -> str:
             continue
         lost = 0
         if document.status in Document.FINAL:
+            if document.job_id:
+                finish_jobs(Job.objects.filter(pk=document.job_id))
             return f"{document.pk} {document.status}"
     return "more than a turn"
 

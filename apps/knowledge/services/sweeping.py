@@ -11,8 +11,9 @@ from django.utils import timezone
 from django_q.models import OrmQ
 
 from apps.knowledge import storage
-from apps.knowledge.models import Document, KnowledgeBase
+from apps.knowledge.models import Document, Folder, Job, KnowledgeBase
 from apps.knowledge.services.documents import UNDO, enqueue
+from apps.knowledge.services.jobs import advance_jobs, finish_jobs
 
 logger = logging.getLogger(__name__)
 
@@ -82,11 +83,13 @@ def requeue_waiting(*, waited: timedelta) -> int:
 
 
 def sweep(*, waited: timedelta = WAITED) -> dict[str, int]:
-    """Recover, queue again, and erase what is deleted for good. Run as a worker starts and every minute."""
+    """Recover, queue again, erase what is deleted for good, end jobs. Run as a worker starts and every minute."""
+    advance_jobs()
     return {
         "recovered": recover_expired(Document.objects.all()),
         "requeued": requeue_waiting(waited=waited),
         "erased": erase_deleted(),
+        "jobs": finish_jobs(Job.objects.all()),
     }
 
 
@@ -111,6 +114,7 @@ def erase_deleted() -> int:
         storage.erase_document(document.pk)
         erase_files(document)
         count += 1
+    Folder.objects.filter(deleted_at__lt=before, documents__isnull=True).delete()
     for knowledge_base in KnowledgeBase.objects.filter(deleted_at__lt=before, documents__isnull=True):
         knowledge_base.delete()
     return count

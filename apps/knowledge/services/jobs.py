@@ -1,0 +1,215 @@
+"""Jobs that go on after the request: scheduled a slice at a time by workers, then waited for.
+
+A slice is one transaction that moves ``position`` on by compare-and-set: of two workers one does it, and
+a killed one leaves it as if it had never begun. So a job needs no lease, and is never lost.
+"""
+
+import hashlib
+import logging
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from django.db import DatabaseError, IntegrityError, transaction
+from django.db.models import Count, Exists, F, OuterRef, Q
+from django.utils import timezone
+from django_q.tasks import async_task
+
+from apps.common.errors import InvalidInput
+from apps.knowledge.errors import BusyDocument, JobActive, NothingChosen
+from apps.knowledge.models import Document, Job, KnowledgeBase
+from apps.knowledge.querysets import DocumentQuerySet, JobQuerySet
+from apps.knowledge.services import batches
+from apps.knowledge.services.documents import enqueue_turns
+from apps.workspaces.models import User
+
+logger = logging.getLogger(__name__)
+
+RUN = "apps.knowledge.tasks.advance_jobs"
+SLICE = 100
+MOST_DOCUMENTS = 50_000
+IDLE_S = 120  # an upload that brings nothing more for so long is over
+Status = Document.Status
+# Which states a kind of job starts from, by the state that it sets. In this order.
+STARTS: dict[str, list[tuple[Document.Status, tuple[Document.Status, ...], Q]]] = {
+    Job.Kind.PARSE: [(Status.UPLOADED, Document.FINAL, Q())],
+    Job.Kind.INDEX: [
+        (Status.PARSED, (Status.INDEXED,), Q()),
+        (Status.PARSED, (Status.ERROR_INDEXING,), Q()),
+    ],
+    Job.Kind.RETRY: [
+        (Status.PARSED, (Status.ERROR_INDEXING,), ~Q(parsed={}) | ~Q(markdown_key="")),
+        (Status.UPLOADED, (Status.ERROR_PARSING, Status.ERROR_INDEXING), Q()),
+    ],
+}
+
+
+def start_job(*, knowledge_base: KnowledgeBase, kind: Job.Kind, documents: DocumentQuerySet, actor: User) -> Job:
+    """Have documents read again, indexed again or tried again, in the background.
+
+    Raises:
+        NothingChosen: there is none. JobActive: the same is under way.
+        InvalidInput: more than MOST_DOCUMENTS.
+    """
+    chosen = batches.alive(knowledge_base).filter(pk__in=documents.order_by().values("pk"))
+    ids = [str(pk) for pk in chosen.order_by("created_at", "pk").values_list("pk", flat=True)[: MOST_DOCUMENTS + 1]]
+    if not ids:
+        raise NothingChosen(field="documents", reason="")
+    if len(ids) > MOST_DOCUMENTS:
+        raise InvalidInput(field="documents", reason=f"at most {MOST_DOCUMENTS} at a time")
+    job = Job(
+        workspace_id=knowledge_base.workspace_id,
+        knowledge_base=knowledge_base,
+        kind=kind,
+        scope=f"{kind}:{hashlib.sha256(','.join(sorted(ids)).encode()).hexdigest()}",
+        payload={"documents": ids},
+        total=len(ids),
+        created_by=actor,
+    )
+    try:
+        with transaction.atomic():
+            job.save(force_insert=True)
+            async_task(RUN)
+    except IntegrityError as error:
+        raise JobActive from error
+    return job
+
+
+def join_upload(*, knowledge_base: KnowledgeBase, batch: UUID, total: int, actor: User) -> Job | None:
+    """Return the job of an upload of several files, begun by whichever file comes first. None if it has ended."""
+    fields = {
+        "workspace_id": knowledge_base.workspace_id,
+        "kind": Job.Kind.ADD,
+        "scope": f"add:{batch}",
+        "status": Job.Status.RUNNING,
+        "stage": "receiving",
+        "total": total,
+        "created_by": actor,
+    }
+    job, _ = Job.objects.get_or_create(pk=batch, knowledge_base=knowledge_base, created_by=actor, defaults=fields)
+    return job if job.active else None
+
+
+def note_received(job: Job, *, stored: bool) -> None:
+    """Count a file of an upload: stored, or refused."""
+    outcome = "scheduled" if stored else "refused"
+    with transaction.atomic():
+        row = Job.objects.select_for_update().get(pk=job.pk)
+        row.position = F("position") + 1
+        row.result = {**row.result, outcome: row.result.get(outcome, 0) + 1}
+        row.save(update_fields=["position", "result", "changed_at"])
+    finish_jobs(Job.objects.filter(pk=job.pk))
+
+
+def advance_jobs() -> int:
+    """Schedule a slice of each job that is not through; return how many were moved on. Run at every turn."""
+    open_jobs = Job.objects.active().exclude(kind=Job.Kind.ADD).exclude(stage="working")
+    moved = 0
+    for job in open_jobs.order_by("changed_at")[:5]:
+        try:
+            moved += _advance(job)
+        except DatabaseError:
+            raise
+        except Exception:  # this job's fault, and no reason to hold up the others
+            logger.exception("job %s failed", job.pk)
+            _end(job, Job.Status.FAILED, error_code="internal_error")
+    return moved
+
+
+@transaction.atomic
+def _advance(job: Job) -> bool:
+    """Schedule the next slice. The compare-and-set comes first: it locks the row until the slice is in."""
+    ids = job.payload["documents"][job.position : job.position + SLICE]
+    position = job.position + len(ids)
+    through = position >= job.total
+    won = Job.objects.filter(pk=job.pk, position=job.position, cancel_requested=False).active().exclude(stage="working")
+    if not won.update(
+        position=position,
+        status=Job.Status.RUNNING,
+        stage="working" if through else "scheduling",
+        changed_at=timezone.now(),
+    ):
+        return False
+    slice_ = Document.objects.filter(pk__in=ids, knowledge_base=job.knowledge_base_id, deleted_at__isnull=True)
+    scheduled = _schedule(slice_, job)
+    result = {**job.result}
+    for outcome, count in (("scheduled", scheduled), ("skipped", len(ids) - scheduled)):
+        result[outcome] = result.get(outcome, 0) + count
+    Job.objects.filter(pk=job.pk).update(result=result)
+    enqueue_turns(job.knowledge_base_id, scheduled)
+    if through:
+        finish_jobs(Job.objects.filter(pk=job.pk))
+    else:
+        async_task(RUN)
+    return True
+
+
+def _schedule(documents: DocumentQuerySet, job: Job) -> int:
+    fields: dict[str, Any] = {"error_code": "", "error_details": {}, "interruptions": 0, "job": job}
+    ids: set[UUID] = set()
+    for to, among, condition in STARTS[job.kind]:
+        rows = documents.filter(condition, status__in=among).exclude(pk__in=ids)
+        found = list(rows.select_for_update(skip_locked=True).values_list("pk", flat=True))
+        Document.objects.filter(pk__in=found).update(status=to, changed_at=timezone.now(), **fields)
+        ids.update(found)
+    return len(ids)
+
+
+def cancel_job(*, job: Job, actor: User) -> None:
+    """Stop a job: what it has not scheduled is left, what it has is stopped as a document is.
+
+    Raises:
+        BusyDocument: it has ended already.
+    """
+    now = timezone.now()
+    with transaction.atomic():
+        open_ = Job.objects.filter(pk=job.pk).active()
+        if not open_.update(
+            cancel_requested=True, status=Job.Status.CANCELLED, finished_at=now, changed_at=now, stage=""
+        ):
+            job.refresh_from_db()
+            raise BusyDocument(state=job.get_status_display())
+        batches.stop(Document.objects.filter(job=job, deleted_at__isnull=True))
+    job.refresh_from_db()
+
+
+def retry_job(*, job: Job, actor: User) -> Job:
+    """Try the documents of a job that failed again.
+
+    Raises:
+        NothingChosen: none of them has failed. JobActive: that is under way.
+    """
+    failed = Document.objects.filter(job=job, status__in=(Status.ERROR_PARSING, Status.ERROR_INDEXING))
+    return start_job(knowledge_base=job.knowledge_base, kind=Job.Kind.RETRY, documents=failed, actor=actor)
+
+
+def finish_jobs(jobs: JobQuerySet) -> int:
+    """End those jobs of which no document is left to work on; return how many.
+
+    An upload ends when all its files have come, or nothing has come for a while.
+    """
+    unsettled = Document.objects.filter(job=OuterRef("pk"), deleted_at__isnull=True).exclude(status__in=Document.FINAL)
+    idle = timezone.now() - timedelta(seconds=IDLE_S)
+    received = Q(stage="receiving") & (Q(position__gte=F("total")) | Q(changed_at__lt=idle))
+    ended = jobs.active().filter(Q(stage="working") | received).exclude(Exists(unsettled))
+    return sum(_end(job, Job.Status.SUCCEEDED) for job in ended)
+
+
+def _end(job: Job, status: Job.Status, error_code: str = "") -> int:
+    now = timezone.now()
+    fields: dict[str, Any] = {"status": status, "error_code": error_code, "finished_at": now, "changed_at": now}
+    return (
+        Job.objects.filter(pk=job.pk)
+        .active()
+        .update(stage="", progress=documents_by_state([job.pk]).get(job.pk, {}), **fields)
+    )
+
+
+def documents_by_state(jobs: Sequence[UUID]) -> dict[UUID, dict[str, int]]:
+    """Return how many documents of each job are in each state now. The truth of a job's progress; one query."""
+    rows = Document.objects.filter(job__in=jobs, deleted_at__isnull=True).values_list("job", "status")
+    found: dict[UUID, dict[str, int]] = {}
+    for job, status, count in rows.annotate(count=Count("pk")).order_by():
+        found.setdefault(job, {})[status] = count
+    return found
