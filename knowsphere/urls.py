@@ -3,14 +3,24 @@
 from django.contrib import admin
 from django.urls import URLPattern, URLResolver, include, path, re_path
 
+from apps.agents.api import urls as agents
 from apps.common import views
+from apps.conversations.api import urls as conversations
 from apps.knowledge.api import urls as knowledge
+from apps.memory.api import urls as memory
+from apps.models.api import urls as models
 from apps.rest.schema import SchemaView
 from apps.rest.views import Nowhere
+from apps.workspaces.api import urls as workspaces
 
 api: list[URLPattern | URLResolver] = [
     path("schema/", SchemaView.as_view(), name="schema"),
+    *workspaces.urlpatterns,
     *knowledge.urlpatterns,
+    *models.urlpatterns,
+    *memory.urlpatterns,
+    *agents.urlpatterns,
+    *conversations.urlpatterns,
     re_path(r"", Nowhere.as_view(), name="nowhere"),
 ]
 urlpatterns: list[URLPattern | URLResolver] = [

@@ -19,7 +19,7 @@ from apps.common.errors import KnowSphereError, NoSpace, RequestTooLarge, Servic
 
 logger = logging.getLogger(__name__)
 
-UPLOADS = re.compile(r"/documents/?\Z")  # the only addresses that take files
+UPLOADS = re.compile(r"/(documents|attachments)/?\Z")  # the only addresses that take files
 FRAME_BYTES = 1 << 20  # what a multipart body holds beside the file itself
 DROPPED_BYTES = 32 << 20  # read beyond the limit and dropped: who still sends does not hear an answer
 

@@ -7,11 +7,12 @@ work in one of eight. Hot paths (search, event rows, socket sign-in) use ``pool(
 import asyncio
 import contextvars
 import select
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
+from asgiref.sync import SyncToAsync, async_to_sync
 from django.conf import settings
 from django.db import close_old_connections, connections
 from psycopg import AsyncConnection
@@ -44,6 +45,21 @@ async def in_db(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     context = contextvars.copy_context()
     loop = asyncio.get_running_loop()
     return await loop.run_in_executor(_executor, lambda: context.run(_call, partial(work, *args, **kwargs)))
+
+
+def wait_for(work: Callable[P, Coroutine[Any, Any, T]], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Run async work from a view: on the server's loop, else (a command, a test) on one that takes its pool along."""
+    server = getattr(SyncToAsync.threadlocal, "main_event_loop", None)
+    if server is not None and server.is_running():
+        return async_to_sync(work)(*args, **kwargs)
+
+    async def whole() -> T:
+        try:
+            return await work(*args, **kwargs)
+        finally:
+            await close_pool()
+
+    return asyncio.run(whole())
 
 
 def conninfo() -> str:

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any, Self
 
 from django.db import models
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import Case, Exists, OuterRef, Q, Subquery, Value, When
 from django.db.models.functions import Length
 
 from apps.workspaces import rights
@@ -46,6 +46,13 @@ class TurnQuerySet(models.QuerySet["Turn"]):
 
         return self.filter(conversation__in=Conversation.objects.visible_to(who))
 
+    def with_answers(self) -> Self:
+        """Add ``answer``: what the agent said, None before its first words are stored."""
+        from apps.conversations.models import Message
+
+        said = Message.objects.filter(turn=OuterRef("pk"), role="assistant").values("text")[:1]
+        return self.annotate(answer=Subquery(said))
+
 
 class MessageQuerySet(models.QuerySet["Message"]):
     """Reads of messages."""
@@ -65,6 +72,13 @@ class CitationQuerySet(models.QuerySet["Citation"]):
         from apps.conversations.models import Message
 
         return self.filter(message__in=Message.objects.visible_to(who))
+
+    def with_readable(self, who: Who) -> Self:
+        """Add ``readable``: whether ``who`` may read, at this moment, what the citation quotes."""
+        from apps.knowledge.models import Document
+
+        document = Document.objects.visible_to(who).filter(pk=OuterRef("document_id"))
+        return self.annotate(readable=Case(When(document_id=None, then=Value(True)), default=Exists(document)))
 
 
 class AttachmentQuerySet(models.QuerySet["Attachment"]):

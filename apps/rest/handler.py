@@ -29,7 +29,7 @@ def translate(exception: Exception, context: dict[str, Any]) -> Response:
     elif error.status >= 500:
         logger.error("%s: %s", error.code, error.details)
     response = Response(error.as_dict(), status=error.status)
-    if isinstance(error, errors.NotSignedIn):
+    if error.status == 401:
         response["WWW-Authenticate"] = 'Bearer realm="KnowSphere"'
     if isinstance(error, errors.RateLimited):
         response["Retry-After"] = str(error.details["retry_after"])

@@ -35,7 +35,7 @@ class KeyThrottle(_Throttle):
 
     def counted(self, request: Request) -> str | None:
         credential = credential_of(request)
-        return str(credential.pk) if credential else None
+        return str(credential.key_id) if credential else None
 
 
 class PersonThrottle(_Throttle):

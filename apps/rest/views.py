@@ -14,7 +14,7 @@ from rest_framework.views import APIView
 
 from apps.common.errors import NotFound
 from apps.rest import idempotency
-from apps.rest.callers import caller_of, credential_of, require_scope
+from apps.rest.callers import caller_of, require_scope
 from apps.rest.operations import Operation
 from apps.rest.pagination import Pages
 
@@ -49,13 +49,7 @@ class ApiView(APIView):
 
     @property
     def who(self) -> Any:
-        """Whose rights count, for the doors: the key's principal, else the person."""
-        credential = credential_of(self.request)
-        return credential.principal if credential else self.request.user
-
-    @property
-    def actor(self) -> Any:
-        """The person that writes are done as."""
+        """Whose rights count, for doors and services: the person, acting as the key that they came with."""
         return self.request.user
 
     def get_parsers(self) -> list[Any]:

@@ -13,8 +13,21 @@ from tests.api.world import furnish
 PERSONAS = ("nobody", "mal", "bea", "ann")
 LIST = (401, 200, 200, 200)  # everybody's own, which may be nothing
 READ = (401, 404, 200, 200)  # everybody in the workspace
+OWN = (401, 404, 404, 200)  # the caller's alone
 MANAGE = (401, 404, 404, 200)  # those who may manage the base; for others it is not there
 TABLE = {
+    ("GET", "workspaces"): LIST,
+    ("GET", "workspace"): READ,
+    ("GET", "members"): READ,
+    ("GET", "departments"): READ,
+    ("POST", "departments"): (401, 404, 403, 201),
+    ("GET", "department"): READ,
+    ("PATCH", "department"): MANAGE,
+    ("DELETE", "department"): (401, 404, 404, 204),
+    ("GET", "api-keys"): READ,
+    ("POST", "api-keys"): (401, 404, 201, 201),
+    ("GET", "api-key"): MANAGE,
+    ("DELETE", "api-key"): MANAGE,
     ("GET", "knowledge-bases"): LIST,
     ("POST", "knowledge-bases"): (401, 201, 403, 201),
     ("GET", "knowledge-base"): READ,
@@ -35,8 +48,40 @@ TABLE = {
     ("GET", "chunks-of-document"): READ,
     ("GET", "chunks"): LIST,
     ("GET", "chunk"): READ,
+    ("GET", "models"): LIST,
+    ("POST", "models"): (401, 201, 403, 201),
+    ("GET", "model"): READ,
+    ("PATCH", "model"): (401, 404, 404, 200),
+    ("DELETE", "model"): (401, 404, 404, 204),
+    ("POST", "test-model"): (401, 404, 404, 200),
+    ("GET", "usage"): (401, 200, 403, 200),
+    ("GET", "memory-items"): LIST,
+    ("POST", "memory-items"): (401, 201, 201, 201),
+    ("GET", "memory-item"): OWN,
+    ("DELETE", "memory-item"): (401, 404, 404, 204),
+    ("GET", "agents"): LIST,
+    ("GET", "agent"): READ,
+    ("GET", "conversations"): LIST,
+    ("POST", "conversations"): (401, 201, 201, 201),
+    ("GET", "conversation"): OWN,
+    ("PATCH", "conversation"): OWN,
+    ("DELETE", "conversation"): (401, 404, 404, 204),
+    ("GET", "turns-of-conversation"): OWN,
+    ("POST", "turns-of-conversation"): (401, 404, 404, 422),
+    ("GET", "turns"): LIST,
+    ("GET", "turn"): OWN,
+    ("GET", "events-of-turn"): OWN,
+    ("POST", "stop-turn"): (401, 404, 404, 202),
+    ("GET", "citations-of-turn"): OWN,
+    ("GET", "messages"): LIST,
+    ("GET", "message"): OWN,
+    ("GET", "attachments"): LIST,
+    ("POST", "attachments"): (401, 422, 422, 422),
+    ("GET", "attachment"): OWN,
+    ("DELETE", "attachment"): (401, 404, 404, 204),
 }
 OPEN = {"schema", "nowhere"}
+FILES = {"documents-of-base", "attachments"}
 
 
 def addresses():
@@ -61,7 +106,11 @@ def body(name, things):
     """What a write sends, where it must be right for the row's status."""
     return {
         "knowledge-bases": {"name": "New"},
-        "shares-of-base": {"user": str(things.user_id), "level": "manage"},
+        "shares-of-base": {"role": "member", "level": "manage"},
+        "departments": {"name": "New"},
+        "api-keys": {"name": "new", "scopes": ["knowledge:read"]},
+        "models": {"kind": "chat", "name": "m2", "base_url": "https://models.example/v1"},
+        "memory-items": {"text": "I work in Berlin."},
     }.get(name, {})
 
 
@@ -76,7 +125,7 @@ def test_answers_as_the_table_says(api, things, persona):
     for (method, name), expected in TABLE.items():
         address = reverse(f"api:{name}", kwargs={argument: getattr(things, argument) for argument in arguments[name]})
         mark = transaction.savepoint()
-        form = {"format": "multipart"} if name == "documents-of-base" and method == "POST" else {}
+        form = {"format": "multipart"} if name in FILES and method == "POST" else {}
         answer = getattr(caller, method.lower())(address, body(name, things) if method != "GET" else None, **form)
         transaction.savepoint_rollback(mark)
         if answer.status_code != expected[PERSONAS.index(persona)]:

@@ -7,8 +7,13 @@ from django.core.files.base import ContentFile
 
 def furnish(acme, ann, bea, base):
     """Put one thing of every kind into acme; conversations and what is remembered are ann's."""
+    from apps.agents.services import default_agent
+    from apps.conversations.models import Attachment, Citation, Conversation, Message, Turn
     from apps.knowledge.models import Chunk, Document
     from apps.knowledge.services import grant
+    from apps.memory.models import MemoryItem
+    from apps.models.models import ModelConfig
+    from apps.workspaces.services import create_api_key, create_department
 
     document = Document(
         workspace=acme, knowledge_base=base, name="plan.md", size_bytes=6, sha256="0" * 64,
@@ -21,4 +26,23 @@ def furnish(acme, ann, bea, base):
         knowledge_base=base, document=document, generation=0, level=0, ordinal=0, text="# Plan", start=0, end=6
     )
     grant(knowledge_base=base, user=bea, level="read", actor=ann)
-    return SimpleNamespace(base_id=base.pk, document_id=document.pk, chunk_id=chunk.pk, user_id=bea.pk)
+    item = MemoryItem.objects.create(workspace=acme, user=ann, kind="fact", text="Acme has two canteens.")
+    model = ModelConfig.objects.create(workspace=acme, kind="chat", name="m", base_url="http://127.0.0.1:9/v1")
+    conversation = Conversation.objects.create(workspace=acme, owner=ann, agent=default_agent(acme))
+    turn = Turn.objects.create(
+        conversation=conversation, number=1, client_id="c", status="succeeded", question="Why?", last_seq=1
+    )
+    message = Message.objects.create(conversation=conversation, turn=turn, role="assistant", text="So.[[c1]]")
+    Citation.objects.create(message=message, n=1, document="plan.md", document_id=document.pk, text="# Plan")
+    attachment = Attachment(
+        workspace=acme, owner=ann, name="a.md", kind="document", media_type="text/markdown", size_bytes=1, text="a"
+    )
+    attachment.file.save("a.md", ContentFile(b"a"), save=False)
+    attachment.save()
+    department = create_department(workspace=acme, name="Sales", actor=ann)
+    key, _secret = create_api_key(workspace=acme, name="k", scopes=["knowledge:read"], actor=ann)
+    return SimpleNamespace(
+        base_id=base.pk, document_id=document.pk, chunk_id=chunk.pk, share_id=base.shares.get(user=bea).pk, workspace_id=acme.pk, department_id=department.pk, key_id=key.pk, item_id=item.pk,
+        model_id=model.pk, agent_id=conversation.agent_id, conversation_id=conversation.pk, turn_id=turn.pk,
+        message_id=message.pk, attachment_id=attachment.pk,
+    )  # fmt: skip

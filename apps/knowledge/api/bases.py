@@ -1,14 +1,12 @@
 """/knowledge-bases/ and what is below them."""
 
-from typing import Any
 from uuid import UUID
 
-from asgiref.sync import async_to_sync
 from django.db.models import QuerySet
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from apps.common.errors import NotFound
+from apps.common.database import wait_for
 from apps.knowledge import services
 from apps.knowledge.api.shapes import (
     DocumentOut,
@@ -17,15 +15,13 @@ from apps.knowledge.api.shapes import (
     KnowledgeBaseOut,
     SearchIn,
     SearchOut,
-    ShareIn,
-    ShareOut,
 )
 from apps.knowledge.models import Document, KnowledgeBase
 from apps.knowledge.retrieval.search import search
 from apps.rest.operations import Operation
 from apps.rest.views import ApiView
 from apps.workspaces.api.shapes import InWorkspace, entered, within
-from apps.workspaces.models import Membership
+from apps.workspaces.api.shares import OneShareOfRow, SharesOfRow
 
 READ, WRITE = "knowledge:read", "knowledge:write"
 
@@ -49,7 +45,7 @@ class KnowledgeBases(ApiView):
         """Create an empty base; you may manage it."""
         given = self.taken()
         workspace = entered(self, given.pop("workspace", None))
-        made = services.create_knowledge_base(workspace=workspace, actor=self.actor, **given)
+        made = services.create_knowledge_base(workspace=workspace, actor=self.who, **given)
         return self.answer(self.row(made.pk))
 
 
@@ -68,7 +64,7 @@ class OneKnowledgeBase(ApiView):
     def on_delete(self, request: Request, base_id: UUID) -> Response:
         """Delete a base with everything in it. It is gone from every search at once."""
         base = self.row(base_id, KnowledgeBase.objects.editable_by(self.who))
-        services.delete_knowledge_base(knowledge_base=base, actor=self.actor)
+        services.delete_knowledge_base(knowledge_base=base, actor=self.who)
         return self.done()
 
 
@@ -95,7 +91,7 @@ class DocumentsOfBase(ApiView):
         """
         base = self.row(base_id, KnowledgeBase.objects.editable_by(self.who))
         file = self.taken()["file"]
-        document = services.add_document(knowledge_base=base, file=file, name=file.name or "", actor=self.actor)
+        document = services.add_document(knowledge_base=base, file=file, name=file.name or "", actor=self.who)
         return self.answer(document)
 
 
@@ -111,54 +107,23 @@ class SearchBase(ApiView):
         """
         base = self.row(base_id, KnowledgeBase.objects.visible_to(self.who))
         given = self.taken()
-        result = async_to_sync(search)(self.who, given.pop("query"), knowledge_bases=[base.pk], **given)
+        result = wait_for(search, self.who, given.pop("query"), knowledge_bases=[base.pk], **given)
         return self.answer(result)
 
 
-class SharesOfBase(ApiView):
+class SharesOfBase(SharesOfRow):
     """Who may read or manage a base besides the owners and admins of its workspace."""
 
-    operations = {
-        "GET": Operation(output=ShareOut, many=True, order=("pk",), scope=WRITE),
-        "POST": Operation(input=ShareIn, output=ShareOut, status=201, scope=WRITE),
-    }
+    operations = SharesOfRow.operations_with(WRITE)
 
-    def on_get(self, request: Request, base_id: UUID) -> Response:
-        """List the shares of a base that you may manage."""
-        base = self.row(base_id, KnowledgeBase.objects.editable_by(self.who))
-        return self.page(base.shares.filter(user__isnull=False).select_related("user", "permission"))
-
-    def on_post(self, request: Request, base_id: UUID) -> Response:
-        """Share a base with a member of its workspace, or change what they may do."""
-        base = self.row(base_id, KnowledgeBase.objects.editable_by(self.who))
-        given = self.taken()
-        members = Membership.objects.visible_to(self.who).filter(workspace=base.workspace_id, user=given["user"])
-        member = members.select_related("user").first()
-        if member is None:
-            raise NotFound(field="user")
-        services.grant(knowledge_base=base, user=member.user, level=given["level"], actor=self.actor)
-        return self.answer(
-            base.shares.filter(user__isnull=False).select_related("user", "permission").get(user=member.user)
-        )
-
-    def _again(self, written: str, status: int, **kwargs: Any) -> Response:
-        base = self.row(kwargs["base_id"], KnowledgeBase.objects.editable_by(self.who))
-        return Response(
-            self.shown(self.row(written, base.shares.filter(user__isnull=False).select_related("user", "permission"))),
-            status,
-        )
+    def shared(self) -> QuerySet[KnowledgeBase]:
+        return KnowledgeBase.objects.editable_by(self.who)
 
 
-class OneShare(ApiView):
-    """A person's share of a base."""
+class OneShareOfBase(OneShareOfRow):
+    """A share of a base."""
 
-    operations = {"DELETE": Operation(status=204, scope=WRITE)}
+    operations = OneShareOfRow.operations_with(WRITE)
 
-    def on_delete(self, request: Request, base_id: UUID, user_id: UUID) -> Response:
-        """Take a person's share back. It takes effect at once, also in a running answer."""
-        base = self.row(base_id, KnowledgeBase.objects.editable_by(self.who))
-        share = base.shares.filter(user__isnull=False).select_related("user").filter(user=user_id).first()
-        if share is None:
-            raise NotFound
-        services.revoke(knowledge_base=base, user=share.user, actor=self.actor)
-        return self.done()
+    def shared(self) -> QuerySet[KnowledgeBase]:
+        return KnowledgeBase.objects.editable_by(self.who)

@@ -48,7 +48,7 @@ class OneDocument(ApiView):
     def on_delete(self, request: Request, document_id: UUID) -> Response:
         """Delete a document. It is gone from every search at once."""
         document = self.row(document_id, Document.objects.editable_by(self.who))
-        services.delete_document(document=document, actor=self.actor)
+        services.delete_document(document=document, actor=self.who)
         return self.done()
 
 
@@ -64,7 +64,7 @@ class ChangeDocument(ApiView):
     def on_post(self, request: Request, document_id: UUID) -> Response:
         """Carry it out."""
         document = self.row(document_id)
-        type(self).service(document=document, actor=self.actor)
+        type(self).service(document=document, actor=self.who)
         document.refresh_from_db()
         return self.answer(document)
 

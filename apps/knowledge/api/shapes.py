@@ -131,22 +131,3 @@ class SearchOut(serializers.Serializer[Any]):
     stages = StageOut(many=True)
     degraded = serializers.ListField(child=serializers.CharField())
     empty_reason = serializers.CharField(help_text="Why there is nothing: no_base, nothing_indexed, no_match.")
-
-
-class ShareOut(serializers.Serializer[Any]):
-    """Who may read or manage a base besides owners and admins."""
-
-    user = serializers.UUIDField(source="user_id")
-    email = serializers.EmailField(source="user.email")
-    level = serializers.SerializerMethodField()
-
-    def get_level(self, share: Any) -> str:
-        """Return "read" or "manage"."""
-        return str(share.permission.codename).partition("_")[0]
-
-
-class ShareIn(serializers.Serializer[Any]):
-    """A share with a member of the workspace; it replaces an earlier one."""
-
-    user = serializers.UUIDField()
-    level = serializers.ChoiceField(choices=["read", "manage"])

@@ -1,0 +1,10 @@
+"""Addresses of agents in the API."""
+
+from django.urls import path
+
+from apps.agents.api import views
+
+urlpatterns = [
+    path("agents/", views.Agents.as_view(), name="agents"),
+    path("agents/<uuid:agent_id>/", views.OneAgent.as_view(), name="agent"),
+]
