@@ -42,7 +42,8 @@ def furnish(acme, ann, bea, base):
     department = create_department(workspace=acme, name="Sales", actor=ann)
     key, _secret = create_api_key(workspace=acme, name="k", scopes=["knowledge:read"], actor=ann)
     return SimpleNamespace(
-        base_id=base.pk, document_id=document.pk, chunk_id=chunk.pk, share_id=base.shares.get(user=bea).pk, workspace_id=acme.pk, department_id=department.pk, key_id=key.pk, item_id=item.pk,
-        model_id=model.pk, agent_id=conversation.agent_id, conversation_id=conversation.pk, turn_id=turn.pk,
-        message_id=message.pk, attachment_id=attachment.pk,
+        workspace_id=acme.pk, department_id=department.pk, key_id=key.pk, user_id=bea.pk,
+        base_id=base.pk, document_id=document.pk, chunk_id=chunk.pk, share_id=base.shares.get(user=bea).pk,
+        item_id=item.pk, model_id=model.pk, agent_id=conversation.agent_id, conversation_id=conversation.pk,
+        turn_id=turn.pk, message_id=message.pk, attachment_id=attachment.pk,
     )  # fmt: skip
