@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 .DEFAULT_GOAL := run
-.PHONY: run setup test check bench format messages clean
+.PHONY: run setup test check fuzz bench format messages clean
 
 .venv/.installed: requirements.txt
 	$(PYTHON) -c 'import sys; sys.exit("KnowSphere needs Python 3.11 or newer" if sys.version_info < (3, 11) else 0)'
@@ -31,6 +31,9 @@ check: .venv/.installed-dev  ## everything CI runs
 	$(BIN)/djlint templates --lint --quiet
 	$(BIN)/python manage.py makemigrations --check --dry-run
 	$(BIN)/python -m pytest -n auto --dist loadgroup --reruns 1 -rR --durations 15 --cov --cov-report=term:skip-covered
+
+fuzz: .venv/.installed-dev  ## 10,000 random worlds of rights against the plain rules (RIGHTS_SEED moves on)
+	RIGHTS_DRAWS=10000 $(BIN)/python -m pytest -n auto tests/rights/test_property.py
 
 bench: .venv/.installed-dev  ## measured ratios against floors and peers of the same run
 	$(BIN)/python -m benchmarks
