@@ -284,6 +284,9 @@ Q_CLUSTER = {
 
 # Models of the environment (docs/environment.md)
 OUTBOUND_ALLOW = environment.host_ports("OUTBOUND_ALLOW")
+WEB_SEARCH_PROVIDER = environment.text("WEB_SEARCH_PROVIDER")
+WEB_SEARCH_API_KEY = environment.text("WEB_SEARCH_API_KEY")
+WEB_SEARCH_URL = environment.url("WEB_SEARCH_URL")
 CHAT_MODEL = environment.text("CHAT_MODEL")
 FAST_MODEL = environment.text("FAST_MODEL")
 OPENAI_BASE_URL = environment.url("OPENAI_BASE_URL", "https://api.openai.com/v1")

@@ -23,6 +23,7 @@ class Reply:
     content: str
     tool_calls: list[Wire] = field(default_factory=list)
     reasoning: str = ""
+    held: str = ""  # its text for the asker, where it was held back
 
 
 def request_for(state: TurnState, context: TurnContext, *, tools: Sequence[Wire]) -> tuple[ChatRequest, bytes]:
@@ -61,10 +62,11 @@ def request_for(state: TurnState, context: TurnContext, *, tools: Sequence[Wire]
     return request, mark
 
 
-async def answer(context: TurnContext, request: ChatRequest, *, final: bool = False) -> Reply:
+async def answer(context: TurnContext, request: ChatRequest, *, final: bool = False, held: bool = False) -> Reply:
     """Stream one call: text to the asker with its markers put right, calls to the caller.
 
-    ``final`` ignores calls that a model makes although it may not. A stop ends it early with what
+    ``final`` ignores calls that a model makes although it may not. ``held`` keeps the text back: it comes with
+    the reply, and nobody has seen it. A stop ends it early with what
     was said so far.
 
     Raises:
@@ -74,6 +76,7 @@ async def answer(context: TurnContext, request: ChatRequest, *, final: bool = Fa
     markers = CitationFilter(record.sources.known)
     said: list[str] = []
     thought: list[str] = []
+    kept: list[str] = []
     calls: list[Wire] = []
     if context.stop.is_set():
         record.stopped = True
@@ -88,7 +91,7 @@ async def answer(context: TurnContext, request: ChatRequest, *, final: bool = Fa
                     context.emit("reasoning.delta", {"text": delta.reasoning})
                 if text := storable(delta.text):
                     said.append(text)
-                    between = _pass_on(context, markers.feed(text), between)
+                    between = _pass_on(context, markers.feed(text), between, kept if held else None)
                 if delta.tool_calls and not final:
                     calls = [_storable_call(call) for call in delta.tool_calls]
                 if delta.usage:
@@ -96,13 +99,13 @@ async def answer(context: TurnContext, request: ChatRequest, *, final: bool = Fa
                     record.prompt_tokens = delta.usage.prompt
                 record.cut = delta.finish_reason == "length"
     finally:
-        _pass_on(context, markers.finish(), between)
+        _pass_on(context, markers.finish(), between, kept if held else None)
     record.unknown_citations += markers.unknown
     record.stopped = context.stop.is_set()
     content = "".join(said)
     if not content.strip() and not calls and not record.stopped and not (final and request.tools):
         raise EmptyAnswer
-    return Reply(content, calls, "".join(thought))
+    return Reply(content, calls, "".join(thought), "".join(kept))
 
 
 def _storable_call(call: Wire) -> Wire:
@@ -112,9 +115,12 @@ def _storable_call(call: Wire) -> Wire:
     return {**call, "function": {**function, "name": name, "arguments": text}}
 
 
-def _pass_on(context: TurnContext, text: str, between: str) -> str:
+def _pass_on(context: TurnContext, text: str, between: str, kept: list[str] | None) -> str:
     """Send text; ``between`` goes before the first of it. Returns what still has to go before."""
     if not text:
         return between
-    context.token(between + text)
+    if kept is None:
+        context.token(between + text)
+    else:
+        kept.append(between + text)
     return ""

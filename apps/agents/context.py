@@ -13,6 +13,7 @@ from uuid import UUID
 
 from apps.agents.handoff import Handoff
 from apps.agents.sources import SourceLedger
+from apps.agents.web.hits import WebHit, WebPage
 from apps.knowledge.retrieval.passages import Passage, SearchResult
 from apps.models.chat import ChatDelta, ChatReply, ChatRequest, Usage, Wire
 
@@ -57,7 +58,9 @@ class Budget:
     calls: int = 24
     repeats: int = 3  # identical calls answered from the turn's cache
     wall_s: float = 240.0
-    tool_s: float = 30.0
+    tool_s: float = 45.0
+    stale: int = 3  # rounds of calls that bring nothing new
+    tokens: int = 800_000  # of all calls of models together
     prompt_tokens: int = 24_000
 
 
@@ -81,6 +84,17 @@ class TurnRecord:
     text: list[str] = field(default_factory=list)
     usage: Usage = field(default_factory=Usage)
     results: dict[str, Any] = field(default_factory=dict)  # of tool calls, by name and arguments
+    plan: list[dict[str, str]] = field(default_factory=list)
+    addresses: set[str] = field(default_factory=set)  # of the web, that may be opened
+    # what the answer may stand on so far
+    looked: int = 0  # lookups that ran
+    queries: list[str] = field(default_factory=list)  # what was looked for
+    failed: int = 0  # lookups that failed
+    found: bool = False  # one of them found something
+    excerpts: set[int] = field(default_factory=set)  # numbers shown in part
+    read: set[int] = field(default_factory=set)  # numbers shown whole
+    readings: int = 0  # times that passages were asked for by number
+    stale: int = 0  # rounds in a row that brought nothing new
     full: dict[str, str] = field(default_factory=dict)  # results that were put away, by call
     handoff: Handoff = field(default_factory=Handoff)  # of earlier turns; replaced when more are handed off
     prompt_tokens: int = 0  # of the last request, as the vendor counted
@@ -160,6 +174,9 @@ class TurnContext:
     read: ListChunks
     info: DocumentInfo
     readable: Callable[[Collection[UUID]], Awaitable[frozenset[UUID]]]  # which of some documents still are
+    # the web
+    search_web: Callable[[str, int], Awaitable[Sequence[WebHit]]]
+    read_page: Callable[[str], Awaitable[WebPage]]
     # results of this conversation's tools
     keep: KeepResult
     stored: Callable[[UUID], Awaitable[StoredResult | None]]  # None: not there, or not readable any more

@@ -12,6 +12,13 @@ NOTICES = {
     "remembered": _("I will remember that."),
     "no_memory": _("This could not be saved to your memory. Ask again to remember it."),
     "passages_found": _("Passages: %(passages)s, documents: %(documents)s"),
+    "pages_found": _("Pages: %(pages)s"),
+    "plan_written": _("Done: %(done)s of %(steps)s"),
+    "address_refused": _("Refused: neither you nor a search gave this address."),
+    "nothing_found": _("Nothing was found for this. Looked for: %(queries)s"),
+    "lookup_failed": _(
+        "What was to be looked up could not be reached just now, so there is no answer. Ask again in a moment."
+    ),
     "characters_read": _("Characters: %(read)s of %(of)s"),
     "documents_described": _("Documents: %(documents)s"),
     "tool_refused": _("Not done: the call was wrong."),

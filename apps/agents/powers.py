@@ -25,6 +25,8 @@ from apps.agents.notices import say
 from apps.agents.prompts import identity
 from apps.agents.tools import catalog
 from apps.agents.turn import EventSink, TurnRequest
+from apps.agents.web import providers
+from apps.agents.web.pages import read_page
 from apps.common.database import in_db
 from apps.common.errors import ServiceUnavailable
 from apps.common.text import storable
@@ -58,8 +60,9 @@ def context_for(
     inside = frozenset(ids)
     asker, user = bound.asker, bound.user
     language = request.options.language or language_of(request.question)
-    # A switch says what works in this turn: no tool for the web or the graph exists yet.
-    switches = Switches(knowledge=bool(ids), language=request.options.language)
+    # A switch says what works in this turn: no tool for the graph exists yet.
+    web = request.options.web and providers.is_on() and catalog.reaches_web(bound.tools)
+    switches = Switches(knowledge=bool(ids), web=web, language=request.options.language)
     tools = catalog.usable(bound.tools, switches)
 
     async def find(query: str, top_k: int) -> SearchResult:
@@ -171,6 +174,8 @@ def context_for(
         read=read,
         info=info,
         readable=readable,
+        search_web=providers.search_web,
+        read_page=read_page,
         keep=keep,
         stored=stored,
         fast_window=bound.fast.context_window,

@@ -12,7 +12,15 @@ from apps.memory.services import erase_note
 from apps.workspaces.models import User, Workspace
 
 HANDOFFS_KEPT = 8  # of a conversation, for its branches
-DEFAULT_TOOLS = ("doc_retrieval", "get_document_info", "grep_chunks", "list_chunks")
+DEFAULT_TOOLS = (
+    "doc_retrieval",
+    "get_document_info",
+    "grep_chunks",
+    "list_chunks",
+    "web_fetch",
+    "web_search",
+    "write_plan",
+)
 
 
 def default_agent(workspace: Workspace) -> Agent:

@@ -2,11 +2,14 @@
 
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 from uuid import UUID
 
 from apps.agents.turn import Source
+from apps.agents.web.addresses import same
 from apps.knowledge.retrieval.passages import Passage
 
+WEB_TEXT = 4_000  # characters of a page that a citation keeps
 NUMBER = re.compile(r"\[*\s*[cC]?(\d{1,4})\s*\]*")
 
 
@@ -16,6 +19,7 @@ class SourceLedger:
     def __init__(self) -> None:
         self._sources: list[Source] = []
         self._numbers: dict[UUID, int] = {}
+        self._pages: dict[str, int] = {}
 
     def number(self, passage: Passage) -> int:
         """Return the passage's number, giving it the next one if it is new."""
@@ -37,6 +41,17 @@ class SourceLedger:
                 )
             )
         return self._numbers[passage.chunk_id]
+
+    def number_page(self, url: str, title: str, text: str, *, whole: bool) -> int:
+        """Return the number of a page of the web; what was read of it replaces the snippet that named it."""
+        key = same(url)
+        source = Source(n=0, kind="web", document=title, text=text[:WEB_TEXT], url=url)
+        if key not in self._pages:
+            self._pages[key] = len(self._sources) + 1
+            self._sources.append(replace(source, n=self._pages[key]))
+        elif whole:
+            self._sources[self._pages[key] - 1] = replace(source, n=self._pages[key])
+        return self._pages[key]
 
     def known(self, n: int) -> bool:
         """Return whether this turn has given out the number."""

@@ -34,7 +34,8 @@ class TurnState(TypedDict, total=False):
     shown is a view of them, see ``context_layout``); ``turns`` are the ids of the turns that they
     make, one for each question ("" where it is not known). ``turn`` counts the conversation's turns,
     so that a checkpoint that missed one is noticed. ``prompt_tokens`` is what the main model's last
-    request cost, as its vendor counted. ``handoff_shown`` is the handoff that the asker has seen.
+    request cost, as its vendor counted. ``plan`` are the steps of the newest plan.
+    ``handoff_shown`` is the handoff that the asker has seen.
     ``fingerprint`` stands for the bytes of the last request (see ``prefix``). ``documents`` says for
     each call of a tool which documents its result shows; ``withdrawn`` are calls of earlier turns
     with one that may not be read any more. Untracked values live for one turn and never reach a
@@ -46,6 +47,7 @@ class TurnState(TypedDict, total=False):
     turn: int
     prompt_tokens: int
     handoff_shown: str
+    plan: list[str]
     rewrite_query: str
     intent: str
     image_description: str

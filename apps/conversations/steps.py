@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from django.utils.translation import gettext as _
 
 WARNINGS = {"store_answer", "checkpoint"}  # steps that appear only when something is amiss
-SHOWN_TYPES = ("step", "handoff", "understanding", "tool.started", "tool.finished")
+SHOWN_TYPES = ("step", "handoff", "plan", "understanding", "tool.started", "tool.finished")
 
 
 class Event(Protocol):
@@ -42,6 +42,9 @@ def words() -> dict[str, list[str]]:
         "grep_chunks": [_("Searching for exact words"), _("Searched for exact words")],
         "list_chunks": [_("Reading passages"), _("Read passages")],
         "get_document_info": [_("Looking up documents"), _("Looked up documents")],
+        "web_search": [_("Searching the web"), _("Searched the web")],
+        "web_fetch": [_("Reading a page"), _("Read a page")],
+        "write_plan": [_("Planning"), _("Planned")],
         "get_stored_data": [_("Reading a stored result"), _("Read a stored result")],
         "answer": [_("Answering"), _("Answered")],
         "store_answer": [_("Waiting for the database"), _("Stored the answer")],
@@ -79,6 +82,10 @@ def _apply(lines: dict[str, Line], kind: str, data: dict[str, Any]) -> None:
         _step(lines, data["name"], data)
         if data.get("detail"):
             lines[data["name"]].details.append(str(data["detail"]))
+    elif kind == "plan":
+        lines["plan"] = Line("plan", "write_plan", "", state="ok", note=_planned(data.get("steps")))
+    elif kind == "tool.started" and data.get("name") == "write_plan":
+        return  # its plan is shown, once
     elif kind == "handoff":
         lines["handoff"] = Line("handoff", "handoff", "", state="ok", note=str(data.get("text", "")))
     elif kind == "understanding" and "query_understand" in lines and data.get("rewrite_query"):
@@ -101,11 +108,18 @@ def _step(lines: dict[str, Line], name: str, data: dict[str, Any]) -> None:
         line.seconds = _seconds(data)
 
 
+def _planned(steps: Any) -> str:
+    """Return a plan as lines, each with the sign of its state."""
+    signs = {"done": "✓", "running": "▸", "dropped": "✕"}
+    shown = [step for step in steps if isinstance(step, dict)] if isinstance(steps, list) else []
+    return "\n".join(f"{signs.get(str(step.get('state')), '○')} {step.get('title', '')}"[:220] for step in shown)
+
+
 def _asked(arguments: Any) -> list[str]:
     """Return what a tool was asked to look for, in quotation marks."""
     if not isinstance(arguments, dict):
         return []
-    asked = arguments.get("query") or arguments.get("pattern") or ""
+    asked = arguments.get("query") or arguments.get("pattern") or arguments.get("url") or ""
     return [f"“{asked}”"[:200]] if asked else []
 
 

@@ -3,6 +3,7 @@
 
 const words = document.querySelector("[data-words]").dataset;
 const stepWords = JSON.parse(document.getElementById("step-words").textContent);
+const SIGNS = { done: "✓", running: "▸", dropped: "✕" };
 const MARKERS = /\s?\[\[c\d+\]\]|\s?\[\[?c?\d*$/g; // also one that is only half here
 
 export const seconds = (ms) => words.seconds.replace("%s", (ms / 1000).toFixed(1));
@@ -78,14 +79,20 @@ export class LiveTurn {
         break;
       case "handoff":
         this.step("handoff", "handoff", "ok");
-        this.fold("handoff", frame.text);
+        this.fold("handoff", words.handoff, frame.text);
+        break;
+      case "plan":
+        this.step("plan", "write_plan", "ok");
+        this.fold("plan", words.plan, frame.steps.map((step) => `${SIGNS[step.state] ?? "○"} ${step.title}`).join("\n"));
         break;
       case "tool.started":
         if (!this.text) this.drop("answer");
+        if (frame.name === "write_plan") break; // its plan is shown, once
         this.step(frame.call_id, frame.name, "running");
         this.detail(frame.call_id, asked(frame.arguments));
         break;
       case "tool.finished":
+        if (!this.steps.has(frame.call_id)) break;
         this.step(frame.call_id, frame.name, frame.ok ? "ok" : "bad", frame.elapsed_ms);
         this.detail(frame.call_id, frame.summary);
         break;
@@ -156,16 +163,17 @@ export class LiveTurn {
     box.textContent = box.textContent ? `${box.textContent} · ${text}` : text;
   }
 
-  /** Put a longer text under a step, folded. */
-  fold(key, text) {
-    const box = document.createElement("details");
+  /** Put a longer text under a step, folded; a newer one replaces it. */
+  fold(key, title, text) {
+    const item = this.steps.get(key);
+    const box = item.querySelector("details") ?? document.createElement("details");
     box.className = "fold";
-    box.append(document.createElement("summary"), document.createElement("div"));
-    box.firstChild.textContent = words.handoff;
+    box.replaceChildren(document.createElement("summary"), document.createElement("div"));
+    box.firstChild.textContent = title;
     box.lastChild.className = "prewrap";
     box.lastChild.dir = "auto";
     box.lastChild.textContent = text;
-    this.steps.get(key).append(box);
+    item.append(box);
   }
 
   drop(key) {
@@ -201,6 +209,6 @@ export class LiveTurn {
 }
 
 function asked(given) {
-  const what = given?.query ?? given?.pattern;
+  const what = given?.query ?? given?.pattern ?? given?.url;
   return what ? `“${what}”` : "";
 }

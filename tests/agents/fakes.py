@@ -10,6 +10,7 @@ from apps.agents.messages import estimated_tokens
 from apps.agents.notices import say
 from apps.agents.services import DEFAULT_TOOLS
 from apps.agents.tools import catalog
+from apps.agents.web.hits import WebHit, WebPage
 from apps.knowledge.retrieval.passages import Passage, SearchResult
 from apps.models.chat import ChatDelta, Usage
 
@@ -105,6 +106,12 @@ def make_context(sink=None, *, passages=(), replies=(), question="How long is an
     async def decide(question):
         return Said()
 
+    async def search_web(query, count):
+        return [WebHit("Pumps", "https://pumps.example/prices", "A pump costs 12 EUR.")][:count]
+
+    async def read_page(url):
+        return WebPage(url, "Pumps", "A pump costs 12 EUR since May.")
+
     async def store_handoff(handoff):
         return True
 
@@ -141,6 +148,8 @@ def make_context(sink=None, *, passages=(), replies=(), question="How long is an
         "read": read,
         "info": info,
         "readable": readable,
+        "search_web": search_web,
+        "read_page": read_page,
         "keep": keep,
         "stored": stored,
         "fast_window": 32_768,

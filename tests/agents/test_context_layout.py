@@ -51,20 +51,23 @@ def test_golden_bytes():
 
 
 def test_the_tools_and_the_rules_of_an_agent_are_the_same_bytes_every_time():
-    tools = catalog.usable(reversed(DEFAULT_TOOLS), Switches(knowledge=True))
+    tools = catalog.usable(reversed(DEFAULT_TOOLS), Switches(knowledge=True, web=True))
     assert list(tools) == sorted([*DEFAULT_TOOLS, "get_stored_data"])
     schemas = [catalog.schema(tool) for tool in tools.values()]
     first = request_bytes(schemas, [{"role": "system", "content": identity(AgentProfile("A", "Be kind."))}])
     again = request_bytes(
-        [catalog.schema(tool) for tool in catalog.usable(DEFAULT_TOOLS, Switches(knowledge=True)).values()],
+        [catalog.schema(tool) for tool in catalog.usable(DEFAULT_TOOLS, Switches(knowledge=True, web=True)).values()],
         [{"role": "system", "content": identity(AgentProfile("A", "Be kind."))}],
     )
     assert hashlib.sha256(first).digest() == hashlib.sha256(again).digest()
-    assert b"title" not in first
+    assert b'"title":"' not in first
 
 
 def test_a_tool_that_cannot_work_is_not_offered():
-    assert list(catalog.usable([*DEFAULT_TOOLS, "gone"], Switches(knowledge=False))) == ["get_stored_data"]
+    assert list(catalog.usable([*DEFAULT_TOOLS, "gone"], Switches(knowledge=False))) == [
+        "get_stored_data",
+        "write_plan",
+    ]
     assert catalog.usable(["gone"], Switches(knowledge=True)) == {}
 
 

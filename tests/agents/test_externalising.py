@@ -204,9 +204,10 @@ async def test_a_stored_result_is_its_askers_alone_and_goes_with_the_conversatio
 
     async def read(talk):
         read = call("get_stored_data", {"ref_id": str(row.pk), "start": 35, "length": 12}, "k2")
-        scripted_model.script([Reply(tool_calls=[read]), Reply("So.")])
+        scripted_model.script([Reply(tool_calls=[read, call("get_document_info", {}, "k3")]), Reply("So.")])
         await talk.ask(question)
-        return scripted_model.requests[-1].messages[-1]["content"]
+        results = {m["tool_call_id"]: m["content"] for m in scripted_model.requests[-1].messages if m["role"] == "tool"}
+        return results["k2"]
 
     assert "\norder 7781: \n" in await read(talk)
     assert "no such stored result" in await read(Talk(ann, acme))  # another conversation
@@ -218,4 +219,4 @@ async def test_a_stored_result_is_its_askers_alone_and_goes_with_the_conversatio
     await row.asave()
     assert "no such stored result" in await read(talk)
     await runner.forget(talk.conversation)
-    assert not await ToolResultRef.objects.aexists()
+    assert not await ToolResultRef.objects.filter(conversation=talk.conversation).aexists()

@@ -13,6 +13,7 @@ from apps.agents.context import Budget, Switches, TurnRecord
 from apps.agents.errors import EmptyAnswer
 from apps.agents.messages import INTERRUPTED_ANSWER
 from apps.agents.prefix import request_bytes
+from apps.agents.services import DEFAULT_TOOLS
 from apps.models.chat import ChatDelta, ChatReply, Usage
 from tests.agents.fakes import Said, calling, make_context, passage, text
 from tests.vendor import call
@@ -83,7 +84,7 @@ async def test_search_read_answer():
     assert [source["n"] for source in sink.of("sources")[-1]["sources"]] == [1, 2]
     assert context.record.unknown_citations == 1
     assert context.record.usage == Usage(30, 15)
-    assert [len(request.tools) for request in requests] == [5, 5, 5]
+    assert [len(request.tools) for request in requests] == [6, 6, 6]
     assert requests[0].messages[1]["content"].startswith("<turn_context>\nToday is 2026-11-30.")
     assert requests[2].messages[: len(requests[1].messages)] == requests[1].messages
 
@@ -226,7 +227,7 @@ async def test_a_document_that_gives_orders_opens_nothing():
     context, _, requests = make_context(passages=[canary], replies=[calling(SEARCH), calling(*obeying), text("No.")])
     state = await drive(context)
     offered = {tool["function"]["name"] for request in requests for tool in request.tools}
-    assert offered == {"doc_retrieval", "get_document_info", "get_stored_data", "grep_chunks", "list_chunks"}
+    assert offered == {*DEFAULT_TOOLS, "get_stored_data"} - {"web_search", "web_fetch"}
     refused = [m["content"] for m in state["messages"] if m["role"] == "tool"][1:]
     assert all(content.startswith("Error: there is no tool") for content in refused)
     assert requests[0].messages[0] == requests[2].messages[0]
@@ -310,11 +311,15 @@ async def test_references_are_restored_by_the_fast_model_and_nothing_else():
         ("When did Maria Chen publish the Atlas report?", "When did Maria Chen publish the Atlas report?"),
         ("Please search the web for Maria Chen", "When did she publish it?"),
     ):
-        context, sink, _ = make_context(replies=[text("In May.")], ask_fast=fast(reply), **changes)
+        context, sink, _ = make_context(
+            replies=[text("In May.")], ask_fast=fast(reply), decide=intent("chitchat"), **changes
+        )
         state = await drive(context)
         assert sink.of("understanding")[0]["rewrite_query"] == expected == state["rewrite_query"]
     assert asked[0].purpose == "understand"
-    context, _, _ = make_context(replies=[text("In May.")], ask_fast=fast("x"), question="When?", rewrites=True)
+    context, _, _ = make_context(
+        replies=[text("In May.")], ask_fast=fast("x"), question="When?", rewrites=True, decide=intent("chitchat")
+    )
     await drive(context)
     assert len(asked) == 2  # a first turn has nothing to restore
 
@@ -337,7 +342,11 @@ async def test_only_explicit_statements_are_remembered(question, kept):
         stored.extend(texts)
 
     context, sink, requests = make_context(
-        question=question, remember=remember, background=("I work in Berlin",), replies=[text("Ten days.")]
+        question=question,
+        remember=remember,
+        background=("I work in Berlin",),
+        replies=[text("Ten days.")],
+        decide=intent("chitchat"),
     )
     await drive(context)
     assert stored == kept

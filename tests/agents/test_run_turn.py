@@ -87,9 +87,10 @@ def talk(ann, acme, handbook, scripted_model):
 
 
 async def test_a_question_is_searched_and_answered(talk, vendor):
-    vendor.script([Reply(tool_calls=[SEARCH]), Reply("Nothing [[c1]] is there.")])
+    vendor.script([Reply(tool_calls=[SEARCH]), Reply("It is ten days [[c1]].")])
     outcome = await talk.ask("How long is annual leave?")
-    assert (outcome.status, outcome.text, outcome.error) == ("succeeded", "Nothing  is there.", None)
+    said = "Nothing was found for this. Looked for: “leave”"  # whatever the model says from its memory
+    assert (outcome.status, outcome.text, outcome.error) == ("succeeded", said, None)
     assert outcome.usage["unknown_citations"] == 1
     assert outcome.usage["prompt"] > 0
     assert 0 < outcome.usage["prefix_reused"] < 1
@@ -100,13 +101,13 @@ async def test_a_question_is_searched_and_answered(talk, vendor):
 
 
 async def test_the_next_turn_continues_from_the_checkpoint(talk, vendor):
-    vendor.script([Reply(tool_calls=[SEARCH]), Reply("None."), Reply("None either.")])
+    vendor.script([Reply(tool_calls=[SEARCH]), Reply("None."), Reply("None either."), Reply("None.")])
     await talk.ask("How long is annual leave?")
     outcome = await talk.ask("And sick leave?")
     assert outcome.status == "succeeded"
     assert talk.rebuilt == 0
     roles = [message["role"] for message in vendor.requests[-1].messages]
-    assert roles == ["system", "user", "assistant", "tool", "assistant", "user"]
+    assert roles == ["system", "user", "assistant", "tool", "assistant", "user", "assistant", "tool"]
     assert vendor.requests[-1].messages[1]["content"] == "How long is annual leave?"
     assert outcome.usage["prefix_reused"] > 0.5
     async with (await checkpoints.pool()).connection() as connection:
@@ -197,7 +198,7 @@ async def test_a_cancel_in_tools_leaves_a_thread_that_works(talk, vendor, monkey
         with pytest.raises(asyncio.CancelledError):
             await turn
     vendor.script([Reply("Fine.")])
-    assert (await talk.ask("And sick leave?")).text == "Fine."
+    assert (await talk.ask("Hello again")).text == "Fine."
     sent = vendor.requests[-1].messages
     calls = {c["id"] for m in sent for c in m.get("tool_calls") or ()}
     assert {m["tool_call_id"] for m in sent if m["role"] == "tool"} == calls

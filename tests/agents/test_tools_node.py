@@ -68,12 +68,12 @@ async def test_wrong_arguments_go_back_and_their_siblings_still_run(arguments, s
 async def test_an_unknown_tool_is_told_which_there_are(name):
     context, _, _ = make_context()
     [said] = await run(context, call(name, {"query": "x"}))
-    assert "Available: doc_retrieval, get_document_info, get_stored_data, grep_chunks, list_chunks" in said
+    assert "Available: doc_retrieval, get_document_info, get_stored_data, grep_chunks, list_chunks, write_plan." in said
 
 
 async def test_a_tool_that_is_not_usable_in_this_turn_is_unknown():
     context, _, _ = make_context(switches=Switches(knowledge=False))
-    assert "Available: none" in (await run(context, call("doc_retrieval", {"query": "x"})))[0]
+    assert "Available: get_stored_data, write_plan." in (await run(context, call("doc_retrieval", {"query": "x"})))[0]
 
 
 async def test_calls_run_side_by_side_and_answer_in_their_order():

@@ -2,11 +2,14 @@
 
 from dataclasses import replace
 from typing import Any
+from uuid import uuid4
 
+import orjson
 from langgraph.runtime import Runtime
 
-from apps.agents.answering import answer, request_for
+from apps.agents.answering import Reply, answer, request_for
 from apps.agents.context import TurnContext
+from apps.agents.evidence import cited_unread, nothing_said, owes_search, owes_something
 from apps.agents.messages import INTERRUPTED_ANSWER
 from apps.agents.prompts import prompt
 from apps.agents.state import TurnState
@@ -18,9 +21,12 @@ AFTER_A_ROUND = 3  # steps: tools, collect_sources, agent
 async def agent(state: TurnState, runtime: Runtime[TurnContext]) -> dict[str, Any]:
     """Call the main model once, with the tools of this turn, streaming what it says.
 
-    When a budget is used up (steps, rounds, calls, repeats, time, tokens) the model has to answer
-    from what it has read: the tools stay in the request, so that its beginning stays the same, but
-    may not be called. Writes ``messages``, ``fingerprint`` and ``prompt_tokens``.
+    When a budget is used up (steps, rounds, calls, repeats, time, tokens) or rounds bring nothing new, the
+    model has to answer from what it has read: the tools stay in the request, so that its beginning stays
+    the same, but may not be called. As long as an answer could not stand on anything it is held back: one
+    without a search becomes a search, one that cites what was not read becomes a reading, one after
+    searches that found nothing becomes the sentence that says so. Writes ``messages``, ``fingerprint`` and
+    ``prompt_tokens``.
     """
     context = runtime.context
     request, mark = request_for(state, context, tools=context.schemas)
@@ -28,12 +34,23 @@ async def agent(state: TurnState, runtime: Runtime[TurnContext]) -> dict[str, An
     if forced and request.tools:
         closing = {"role": "user", "content": prompt("answer_now")}
         request = replace(request, messages=[*request.messages, closing], tool_choice="none")
-    reply = await answer(context, request, final=forced)
+    held = owes_something(state, context, forced=forced)
+    reply = await answer(context, request, final=forced, held=held)
     if forced and not reply.content and not context.stop.is_set():
-        reply = await answer(context, replace(request, tools=[], tool_choice=None), final=True)
+        reply = await answer(context, replace(request, tools=[], tool_choice=None), final=True, held=held)
     message: Wire = {"role": "assistant", "content": reply.content or INTERRUPTED_ANSWER}
-    if reply.tool_calls and not forced:
-        message = {"role": "assistant", "content": reply.content or None, "tool_calls": reply.tool_calls}
+    calls = [] if forced else reply.tool_calls
+    if not calls and held and not context.record.stopped:
+        calls = [] if forced else _owed(state, context, reply)
+        if calls:
+            reply = replace(reply, content="", held="")  # what it said stood on nothing, so nobody hears it
+        elif sentence := nothing_said(context):
+            reply = Reply(sentence, held=sentence)
+            message = {"role": "assistant", "content": sentence}
+    if reply.held:
+        context.token(reply.held)
+    if calls:
+        message = {"role": "assistant", "content": reply.content or None, "tool_calls": calls}
     if reply.reasoning and _is_replayed(message, context.reasoning_replay):
         message["reasoning_content"] = reply.reasoning
     return {"messages": [message], "fingerprint": mark, "prompt_tokens": context.record.prompt_tokens}
@@ -44,6 +61,22 @@ def _is_replayed(message: Wire, policy: str) -> bool:
     return policy == "always" or (policy == "tool_turns" and "tool_calls" in message)
 
 
+def _owed(state: TurnState, context: TurnContext, reply: Reply) -> list[Wire]:
+    """Return the call that has to come before this answer; each kind once a turn."""
+    if owes_search(state, context):
+        name = "doc_retrieval" if "doc_retrieval" in context.tools else "web_search"
+        query = (state.get("rewrite_query") or context.question)[: 300 if name == "web_search" else 500]
+        return [_call(name, {"query": query})]
+    if unread := cited_unread(context, reply.content):
+        return [_call("list_chunks", {"ids": [f"c{n}" for n in unread]})]
+    return []
+
+
+def _call(name: str, arguments: dict[str, Any]) -> Wire:
+    text = orjson.dumps(arguments).decode()
+    return {"id": f"call_{uuid4().hex[:16]}", "type": "function", "function": {"name": name, "arguments": text}}
+
+
 def exhausted(state: TurnState, context: TurnContext, messages: list[Wire]) -> bool:
     """Return whether this call has to be the last."""
     record, budget = context.record, context.budget
@@ -52,6 +85,8 @@ def exhausted(state: TurnState, context: TurnContext, messages: list[Wire]) -> b
         or record.rounds >= budget.rounds
         or record.calls >= budget.calls
         or record.repeats >= budget.repeats
+        or record.stale >= budget.stale
         or record.elapsed_s() >= budget.wall_s
+        or record.usage.prompt + record.usage.completion >= budget.tokens
         or sum(map(context.size, messages)) >= budget.prompt_tokens
     )

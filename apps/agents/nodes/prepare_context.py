@@ -10,6 +10,7 @@ from apps.agents.compaction import refresh
 from apps.agents.context import TurnContext
 from apps.agents.messages import question_and_answer, split_turns
 from apps.agents.state import TurnState, ids_of_turns
+from apps.agents.web.addresses import addresses_in
 from apps.common.errors import KnowSphereError
 from apps.models.chat import Wire
 
@@ -36,6 +37,8 @@ async def prepare_context(state: TurnState, runtime: Runtime[TurnContext]) -> di
     else:
         ids = ids_of_turns(state)
     await refresh(context, ids)
+    said = [str(message["content"]) for message in earlier if message["role"] == "user"]
+    context.record.addresses = addresses_in([*said, context.question])
     return {
         "messages": messages,
         "turns": turns,

@@ -48,7 +48,8 @@ async def _restore(state: TurnState, context: TurnContext) -> str:
         return context.question
     earlier = "\n".join(f"Q: {asked}\nA: {answer[:ANSWER_LIMIT]}" for asked, answer in pairs)
     background = "\n".join(state.get("asker_background") or [])
-    note = f"<note>\n{context.note}\n</note>\n" if context.note else ""
+    memory = "\n".join([context.note, *(state.get("plan") or [])]).strip()  # of work, for this request alone
+    note = f"<note>\n{memory}\n</note>\n" if memory else ""
     request = ChatRequest(
         messages=[
             {"role": "system", "content": prompt("rewrite")},
@@ -71,7 +72,7 @@ async def _restore(state: TurnState, context: TurnContext) -> str:
     rewritten = reply.text.strip()
     return (
         rewritten
-        if accepted(context.question, rewritten, earlier=f"{earlier}\n{background}\n{context.note}")
+        if accepted(context.question, rewritten, earlier=f"{earlier}\n{background}\n{memory}")
         else context.question
     )
 

@@ -13,11 +13,11 @@ import orjson
 from langgraph.runtime import Runtime
 from pydantic import ValidationError
 
-from apps.agents.context import TurnContext
+from apps.agents.context import TurnContext, TurnRecord
 from apps.agents.externalising import within_limits
 from apps.agents.state import TurnState
 from apps.agents.tools.catalog import Tool, ToolResult
-from apps.agents.tools.results import numbers
+from apps.agents.tools.results import numbers, parts
 from apps.common.errors import KnowSphereError, NotFound
 from apps.common.text import storable
 from apps.models.chat import Wire
@@ -40,7 +40,9 @@ async def tools(state: TurnState, runtime: Runtime[TurnContext]) -> dict[str, An
     """
     context = runtime.context
     calls: list[Wire] = state["messages"][-1]["tool_calls"]
-    context.record.rounds += 1
+    record = context.record
+    record.rounds += 1
+    before = _known(record)
     tasks = [asyncio.ensure_future(_shown(context, call)) for call in calls]
     stopping = asyncio.ensure_future(context.stop.wait())
     running = set(tasks)
@@ -52,15 +54,24 @@ async def tools(state: TurnState, runtime: Runtime[TurnContext]) -> dict[str, An
         for task in (stopping, *tasks):
             task.cancel()
         ended = await asyncio.gather(*tasks, return_exceptions=True)
+    named = [context.tools.get(str(call["function"]["name"])) for call in calls]
+    if all(tool is None or tool.lookup for tool in named):
+        record.stale = record.stale + 1 if _known(record) == before else 0
     results = [_STOPPED if isinstance(result, BaseException) else result for result in ended]
     shown = {call["id"]: result.documents for call, result in zip(calls, results, strict=True)}
     return {
         "documents": {call: list(ids) for call, ids in shown.items() if ids},
+        "plan": [f"{step['title']} ({step['state']})" for step in record.plan] or state.get("plan") or [],
         "messages": [
             {"role": "tool", "tool_call_id": call["id"], "content": result.text}
             for call, result in zip(calls, results, strict=True)
         ],
     }
+
+
+def _known(record: TurnRecord) -> tuple[int, ...]:
+    """Return what grows when a round brings something new."""
+    return len(record.sources.all()), len(record.read), record.found
 
 
 async def _shown(context: TurnContext, call: Wire) -> ToolResult:
@@ -74,6 +85,7 @@ async def _shown(context: TurnContext, call: Wire) -> ToolResult:
     ref = ""
     try:
         result = await run_call(context, name, arguments)
+        _note(context, name, shown, result)
         documents = documents_in(context, result)
         text = result.text
         if result.ok and (tool := context.tools.get(name)):
@@ -91,6 +103,7 @@ async def _shown(context: TurnContext, call: Wire) -> ToolResult:
                 "ok": result.ok,
                 "elapsed_ms": round((monotonic() - began) * 1000),
                 "ref": ref or None,
+                "refused": result.refused or None,
             },
         )
     return result
@@ -105,7 +118,8 @@ async def run_call(context: TurnContext, name: str, arguments: dict[str, Any] | 
     tool = context.tools.get(name)
     if tool is None:
         available = ", ".join(context.tools) or "none"
-        return _refused(context, f"Error: there is no tool {name!r} in this turn. Available: {available}.")
+        said = f"Error: there is no tool {name!r} in this turn. Available: {available}."
+        return replace(_refused(context, said), refused="unknown_tool")
     if isinstance(arguments, str):
         return _refused(context, f"Error: {arguments}")
     try:
@@ -124,6 +138,22 @@ async def run_call(context: TurnContext, name: str, arguments: dict[str, Any] | 
     if result.ok:
         record.results[key] = result
     return result
+
+
+def _note(context: TurnContext, name: str, arguments: dict[str, Any], result: ToolResult) -> None:
+    """Write down what an answer may stand on: what was looked up, found, and read whole."""
+    record, tool = context.record, context.tools.get(name)
+    if tool is None or not tool.lookup:
+        return
+    found = parts(result.text)
+    record.looked += 1
+    record.readings += name == "list_chunks"
+    if query := arguments.get("query") or arguments.get("pattern"):
+        record.queries.append(" ".join(str(query).split())[:80])
+    record.failed += not result.ok
+    record.found |= bool(found) or result.found
+    for n, part in found:
+        (record.excerpts if part == "excerpt" else record.read).add(n)
 
 
 def documents_in(context: TurnContext, result: ToolResult) -> list[str]:

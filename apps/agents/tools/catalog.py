@@ -26,6 +26,8 @@ class ToolResult:
     whole: str = ""
     store: bool = False
     documents: tuple[str, ...] = ()
+    found: bool = False  # something was found that has no number, such as names of documents
+    refused: str = ""  # why it was not done, where that is a rule and no mistake
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +39,9 @@ class Tool:
     arguments: type[BaseModel]
     run: Callable[[TurnContext, Any], Awaitable[ToolResult]]
     needs_knowledge: bool = False
+    needs_web: bool = False
     retrieval: bool = False  # its results may be cited
+    lookup: bool = False  # it looks for what an answer may stand on
     at_run_time: bool = False  # comes with any other tool; no agent's configuration names it
     paged: bool = False  # keeps its own results small; they are never put away
 
@@ -50,6 +54,9 @@ TOOLS = Registry[Tool](
         "get_stored_data": "apps.agents.tools.get_stored_data.TOOL",
         "grep_chunks": "apps.agents.tools.grep_chunks.TOOL",
         "list_chunks": "apps.agents.tools.list_chunks.TOOL",
+        "web_fetch": "apps.agents.tools.web_fetch.TOOL",
+        "web_search": "apps.agents.tools.web_search.TOOL",
+        "write_plan": "apps.agents.tools.write_plan.TOOL",
     },
 )
 
@@ -61,8 +68,15 @@ def usable(names: Iterable[str], switches: Switches) -> dict[str, Tool]:
     return {
         tool.name: tool
         for tool in tools
-        if (tool.name in chosen or (chosen and tool.at_run_time)) and (switches.knowledge or not tool.needs_knowledge)
+        if (tool.name in chosen or (chosen and tool.at_run_time))
+        and (switches.knowledge or not tool.needs_knowledge)
+        and (switches.web or not tool.needs_web)
     }
+
+
+def reaches_web(names: Iterable[str]) -> bool:
+    """Return whether one of an agent's tools needs the web."""
+    return any(TOOLS.get(name).needs_web for name in set(names) if name in TOOLS)
 
 
 def choosable() -> list[Tool]:

@@ -55,5 +55,6 @@ TOOL = Tool(
     arguments=Arguments,
     run=doc_retrieval,
     needs_knowledge=True,
+    lookup=True,
     retrieval=True,
 )

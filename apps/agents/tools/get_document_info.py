@@ -41,6 +41,7 @@ async def get_document_info(context: TurnContext, arguments: Arguments) -> ToolR
         f'<results tool="get_document_info">\n{text}\n</results>\nThese are names and numbers, no evidence.',
         summary=context.say("documents_described", documents=len(rows)),
         ok=bool(rows) or not missing,
+        found=bool(rows),
     )
 
 
@@ -50,4 +51,5 @@ TOOL = Tool(
     arguments=Arguments,
     run=get_document_info,
     needs_knowledge=True,
+    lookup=True,
 )

@@ -59,5 +59,6 @@ TOOL = Tool(
     arguments=Arguments,
     run=grep_chunks,
     needs_knowledge=True,
+    lookup=True,
     retrieval=True,
 )

@@ -101,5 +101,6 @@ TOOL = Tool(
     arguments=Arguments,
     run=list_chunks,
     needs_knowledge=True,
+    lookup=True,
     retrieval=True,
 )
