@@ -112,6 +112,29 @@ class NeedsSpeechModel(DocumentFailure):
     user_message = _("The file is a recording, and no speech model is set up. Upload what is said in it as text.")
 
 
+class TranscriptionFailed(DocumentFailure):
+    """The speech model does not answer, or refuses the recording."""
+
+    code = "transcription_failed"
+    status = 503
+    retryable = True
+    user_message = _(
+        "The speech model %(model)s did not write down the recording: %(reason)s. The file is safe; try again later."
+    )
+
+
+class DescriptionFailed(DocumentFailure):
+    """Nothing is written on the picture, and the vision model did not describe it."""
+
+    code = "description_failed"
+    status = 503
+    retryable = True
+    user_message = _(
+        "Nothing is written on the picture, and the vision model did not describe it: %(reason)s. "
+        "The file is safe; try again later."
+    )
+
+
 class EmbeddingFailed(DocumentFailure):
     """The embedding model gave no usable vector for any part of the document."""
 

@@ -15,6 +15,8 @@ from functools import lru_cache
 from threading import Lock
 from typing import Any
 
+from apps.knowledge.parsers.illustrations import without_references
+
 # Levels are those of models.Chunk: 0 a parent passage, 1 a child.
 # Vectors: the passage says what it is about, the child where in it; search takes the mean of the
 # passage and its best child. Postings: the whole passage, so that words that answer a question
@@ -111,12 +113,12 @@ def title_of(document_name: str, heading: str) -> str:
 
 def embedding_input(document_name: str, heading: str, text: str) -> str:
     """Return what is embedded for a chunk: its title line, then its text."""
-    return f"{title_of(document_name, heading)}\n{text}"
+    return f"{title_of(document_name, heading)}\n{without_references(text)}"
 
 
 def lexical_input(document_name: str, heading: str, text: str) -> str:
     """Return the text whose postings a passage gets: words of its name and headings find it too."""
-    return f"{title_of(document_name, heading)}\n{text}"
+    return f"{title_of(document_name, heading)}\n{without_references(text)}"
 
 
 def _cjk_terms(run: str) -> Iterator[tuple[str, bool]]:

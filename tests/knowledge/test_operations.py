@@ -28,7 +28,8 @@ def test_queue_times_that_would_run_a_step_twice_are_an_error(settings, changes,
 
 
 def test_a_start_imports_nothing_that_only_a_worker_needs():
-    heavy = {"lxml", "pypdfium2", "bs4", "markdownify", "numpy", "openvino", "rjieba", "charset_normalizer"}
+    reading = {"lxml", "pypdfium2", "bs4", "markdownify", "PIL", "cv2", "rapidocr"}
+    heavy = reading | {"numpy", "openvino", "rjieba", "regex"}
     script = (
         "import django, sys; django.setup(); import apps.knowledge.urls, apps.knowledge.services;"
         f"print(sorted({heavy!r} & set(sys.modules)))"

@@ -6,12 +6,15 @@ import re
 import time
 import unicodedata
 
+import pytest
 from django.conf import settings
 
 from apps.knowledge.errors import DocumentFailure
 from apps.knowledge.extraction import extract
 from apps.knowledge.parsers import PARSERS
 from apps.knowledge.parsers.sniffing import sniff_file
+
+pytestmark = pytest.mark.django_db
 
 # What does not meet its check, and why. A file that does may not stand here.
 EXCEPTIONS = {

@@ -11,6 +11,7 @@ from typing import Any, BinaryIO
 
 from apps.common.text import legible
 from apps.knowledge.parsers.docx_styles import Numbering, Styles, child, local, number, value
+from apps.knowledge.parsers.illustrations import illustrate, without_file_name
 from apps.knowledge.parsers.packages import Package
 from apps.knowledge.parsers.parsed import Parsed, ParseFailure
 from apps.knowledge.parsers.tables import markdown_table
@@ -63,6 +64,8 @@ class _Reader:
         self.numbered: list[tuple[int, int]] = []  # (block index, level) of what may be a heading
         self.items: set[int] = set()  # blocks that are list items
         self.styled = False
+        self.words = ""  # about the picture that comes next
+        self.inside = True  # the body, whose relations we know; headers and notes have others
 
     def read(self, body: Any) -> Parsed:
         """Return the document."""
@@ -224,16 +227,27 @@ class _Reader:
                 yield f"[^{len(self.notes)}]"
             elif name == "txbxContent":
                 boxes.append(element)
+            elif name == "docPr":
+                self.words = value(element, "descr")
+            elif name in ("blip", "imagedata"):
+                yield self.picture(element)
             elif name == "AlternateContent":
                 yield from self.inline(_chosen(element), boxes)
             elif name and name not in GONE:
                 yield from self.inline(element, boxes)
 
+    def picture(self, element: Any) -> str:
+        """Return the reference to a picture, what is said of it where it is not kept."""
+        words, self.words = self.words, ""
+        kind, path = self.relations.get(value(element, "embed") or value(element, "id"), ("", ""))
+        data = self.package.picture(path) if kind == "image" and self.inside else None
+        return illustrate(data, without_file_name(words))
+
     # what stands outside the body
 
     def appendix(self) -> None:
         """Append notes, comments, and the text of headers and footers, each once."""
-        self.turned = False
+        self.turned = self.inside = False
         done = 0
         while done < len(self.notes):  # a note may refer to another
             part, key = self.notes[done]

@@ -58,7 +58,8 @@ def read_inside(data: bytes, name: str) -> tuple[str, str]:
         return "", kind
     budget.depth += 1
     try:
-        return PARSERS.get(kind)(io.BytesIO(data)).markdown, ""
+        parsed = PARSERS.get(kind)(io.BytesIO(data))
+        return parsed.markdown, "" if parsed.markdown.strip() else "needs_ocr"
     except ParseFailure as failure:
         if failure.code == "suspicious_file":
             raise

@@ -1,6 +1,7 @@
 """E-books (.epub): chapters in their reading order."""
 
 import posixpath
+from functools import partial
 from typing import Any, BinaryIO
 from urllib.parse import unquote
 
@@ -33,8 +34,9 @@ def parse_epub(file: BinaryIO) -> Parsed:
     for item in order or items.values():
         if item.get("media-type") not in CHAPTERS or "nav" in (item.get("properties") or "").split():
             continue
-        part = package.read(posixpath.normpath(posixpath.join(posixpath.dirname(path), unquote(item.get("href", "")))))
-        chapters.append(fragment_to_markdown(part) if part else "")
+        place = _beside(path, item.get("href", ""))
+        part = package.read(place)
+        chapters.append(fragment_to_markdown(part, partial(_picture, package, place)) if part else "")
     markdown = tidy(legible("\n\n".join(filter(None, chapters)))).strip()
     if not markdown:
         raise ParseFailure("password_required" if package.read("META-INF/encryption.xml") else "empty_file")
@@ -44,6 +46,15 @@ def parse_epub(file: BinaryIO) -> Parsed:
         if text.strip():
             metadata[key] = legible(text).strip()[:300]
     return Parsed(markdown, metadata=metadata)
+
+
+def _beside(path: str, address: str) -> str:
+    """Return the place in the package that an address stands for, seen from a file in it."""
+    return posixpath.normpath(posixpath.join(posixpath.dirname(path), unquote(address)))
+
+
+def _picture(package: Package, chapter: str, address: str) -> bytes | None:
+    return None if ":" in address else package.picture(_beside(chapter, address))
 
 
 def _first(root: Any, name: str, attribute: str) -> str:

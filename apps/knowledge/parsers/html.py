@@ -1,6 +1,10 @@
 """HTML: decoded as it declares itself, cleaned of what is not its text, then Markdown in document order."""
 
+import base64
+import binascii
+import io
 import re
+from collections.abc import Callable
 from typing import Any, BinaryIO
 
 from bs4 import BeautifulSoup, Comment, Tag
@@ -10,6 +14,7 @@ from markdownify import MarkdownConverter
 
 from apps.common.text import legible
 from apps.knowledge.parsers.encodings import decode
+from apps.knowledge.parsers.illustrations import illustrate, wanted
 from apps.knowledge.parsers.parsed import Parsed, ParseFailure, tidy
 from apps.knowledge.parsers.tables import markdown_table
 
@@ -21,10 +26,15 @@ DROPPED = (
 NOT_CONTENT = frozenset({"navigation", "search", "banner", "contentinfo", "menu", "menubar", "toolbar"})
 HIDDEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.I)
 LARGEST_SPAN = 100
+Find = Callable[[str], bytes | None]
 
 
 class _Converter(MarkdownConverter):
     """Tables by our own rule, so that merged cells repeat their text and every row stands alone."""
+
+    def __init__(self, find: Find, **options: Any) -> None:
+        super().__init__(**options)
+        self.find = find
 
     def convert_table(self, el: Tag, text: str, parent_tags: set[str]) -> str:
         caption = el.find("caption")
@@ -32,11 +42,16 @@ class _Converter(MarkdownConverter):
         return f"\n\n{above}{markdown_table(_grid(el))}\n\n"
 
     def convert_img(self, el: Tag, text: str, parent_tags: set[str]) -> str:
-        return str(el.get("alt") or "")
+        source = str(el.get("src") or "")
+        data = (_inline(source) or self.find(source)) if wanted() else None
+        return illustrate(data, str(el.get("alt") or ""))
 
 
-def parse_html(file: BinaryIO) -> Parsed:
-    """Read an HTML page. Raises ParseFailure(empty_file) where nothing is left of it."""
+def parse_html(file: BinaryIO, *, find: Find = lambda source: None) -> Parsed:
+    """Read an HTML page. Raises ParseFailure(empty_file) where nothing is left of it.
+
+    ``find`` returns the picture behind an address where it is at hand; nothing is ever fetched.
+    """
     markup, encoding = _decoded(file.read())
     try:
         soup = BeautifulSoup(markup, "lxml")
@@ -46,6 +61,7 @@ def parse_html(file: BinaryIO) -> Parsed:
     _clean(soup)
     content = _main(soup)
     converter = _Converter(
+        find,
         heading_style="ATX",
         bullets="-",
         strip=["a"],
@@ -64,14 +80,23 @@ def parse_html(file: BinaryIO) -> Parsed:
     return Parsed(markdown, metadata=metadata)
 
 
-def fragment_to_markdown(data: bytes) -> str:
+def fragment_to_markdown(data: bytes, find: Find = lambda source: None) -> str:
     """Return the Markdown of an HTML part inside another format, "" where it has none."""
-    import io
-
     try:
-        return parse_html(io.BytesIO(data)).markdown
+        return parse_html(io.BytesIO(data), find=find).markdown
     except ParseFailure:
         return ""
+
+
+def _inline(source: str) -> bytes | None:
+    """Return a picture that is written out in its address."""
+    head, comma, data = source.partition(",")
+    if not comma or not head.lower().startswith("data:image/") or not head.lower().endswith(";base64"):
+        return None
+    try:
+        return base64.b64decode(data)
+    except (binascii.Error, ValueError):
+        return None
 
 
 def _decoded(data: bytes) -> tuple[str, str]:

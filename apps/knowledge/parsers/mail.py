@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from email.header import decode_header, make_header
 from email.message import Message
 from typing import BinaryIO
+from urllib.parse import unquote
 
 from apps.common.text import legible
 from apps.knowledge.parsers.embedded import one_budget, read_inside
 from apps.knowledge.parsers.encodings import decode
-from apps.knowledge.parsers.html import fragment_to_markdown
+from apps.knowledge.parsers.html import Find, fragment_to_markdown
+from apps.knowledge.parsers.illustrations import wanted
 from apps.knowledge.parsers.parsed import Parsed, ParseFailure, tidy
 
 HEADERS = ("From", "To", "Cc", "Date")
@@ -40,8 +42,9 @@ def parse_saved_page(file: BinaryIO) -> Parsed:
     """Read the page of a web archive; frames and pictures inside are not followed. Raises ParseFailure(empty_file)."""
     message = _message(file.read())
     pages = (part for part in message.walk() if part.get_content_type() in ("text/html", "application/xhtml+xml"))
-    text = next(filter(None, map(_html, pages)), "")
-    text, title = text or "\n\n".join(_body(message, 0)), _header(message, "Subject")
+    find = _pictures(message)
+    text = next(filter(None, (_html(page, find) for page in pages)), "")
+    text, title = text or "\n\n".join(_body(message, find, 0)), _header(message, "Subject")
     return _parsed(f"# {title}\n\n{text}" if title and text and title not in text else text, title)
 
 
@@ -75,29 +78,29 @@ def _blocks(message: Message, level: int, depth: int = 0) -> Iterator[str]:
     if subject:
         yield f"{'#' * level} {subject}"
     about = [f"{name}: {text}" for name in HEADERS if (text := _header(message, name))]
-    body = list(_body(message, depth))
+    body = list(_body(message, _pictures(message), depth))
     if about and (body or subject):
         yield "\n".join(about)
     yield from body
 
 
-def _body(message: Message, depth: int) -> Iterator[str]:
+def _body(message: Message, find: Find, depth: int) -> Iterator[str]:
     if depth > DEEPEST:
         return
     kind, name = message.get_content_type(), message.get_filename()
     if kind == "multipart/alternative" and message.is_multipart():
-        choices = ["\n\n".join(_body(part, depth + 1)) for part in _parts(message)]
+        choices = ["\n\n".join(_body(part, find, depth + 1)) for part in _parts(message)]
         yield next((text for text in choices if text.strip()), "")
     elif kind == "message/rfc822" and message.is_multipart():
         for part in _parts(message):
             yield from _blocks(part, 2, depth + 1)
     elif message.is_multipart():
         for part in _parts(message):
-            yield from _body(part, depth + 1)
+            yield from _body(part, find, depth + 1)
     elif name or message.get_content_disposition() == "attachment":
         yield from _attachment(message, _filename(message))
     elif kind == "text/html":
-        yield _html(message)
+        yield _html(message, find)
     elif message.get_content_maintype() == "text":
         yield _text(message)
 
@@ -133,9 +136,24 @@ def _text(message: Message) -> str:
     return decode(_bytes(message), str(message.get_content_charset() or ""))[0].strip()
 
 
-def _html(message: Message) -> str:
+def _pictures(message: Message) -> Find:
+    """Return how to find the pictures that a message carries, by what its text calls them."""
+    found: dict[str, Message] = {}
+    for part in message.walk() if wanted() else ():
+        if part.get_content_maintype() == "image":
+            found[f"cid:{str(part.get('Content-ID') or '').strip().strip('<>')}"] = part
+            found[str(part.get("Content-Location") or "").strip()] = part
+
+    def find(source: str) -> bytes | None:
+        part = found.get(unquote(source)) or found.get(source)
+        return None if part is None else _bytes(part)
+
+    return find
+
+
+def _html(message: Message, find: Find) -> str:
     charset = message.get_content_charset()
     data = _bytes(message)
     if charset:
         data = b"\xef\xbb\xbf" + decode(data, str(charset))[0].encode("utf-8", "replace")
-    return fragment_to_markdown(data)
+    return fragment_to_markdown(data, find)

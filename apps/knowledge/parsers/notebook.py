@@ -1,10 +1,12 @@
 """Jupyter notebooks: text cells as they are, code and what it printed in fences."""
 
+import base64
 import json
 from typing import Any, BinaryIO
 
 from apps.common.text import legible
 from apps.knowledge.parsers.encodings import decode
+from apps.knowledge.parsers.illustrations import illustrate
 from apps.knowledge.parsers.parsed import Parsed, ParseFailure, tidy
 
 LONGEST_OUTPUT = 4_000  # characters of one output; logs and arrays go on for ever
@@ -37,9 +39,18 @@ def _blocks(cell: dict[str, Any], language: str) -> list[str]:
         text = _joined(output.get("text") or data.get("text/markdown") or data.get("text/plain") or "")
         if output.get("output_type") == "error":
             text = f"{output.get('ename', '')}: {output.get('evalue', '')}"
+        shown = (illustrate(_picture(data.get(kind))) for kind in ("image/png", "image/jpeg"))
+        blocks.extend(filter(None, shown))
         if text.strip():
             blocks.append(f"```text\n{text.strip()[:LONGEST_OUTPUT]}\n```")
     return blocks
+
+
+def _picture(written: Any) -> bytes | None:
+    try:
+        return base64.b64decode(_joined(written)) if written else None
+    except ValueError:
+        return None
 
 
 def _joined(text: Any) -> str:

@@ -5,6 +5,7 @@ from typing import Any, BinaryIO
 
 from apps.common.text import legible
 from apps.knowledge.parsers.docx_styles import child, local, number, value
+from apps.knowledge.parsers.illustrations import illustrate
 from apps.knowledge.parsers.packages import Package
 from apps.knowledge.parsers.parsed import Parsed, ParseFailure, tidy
 from apps.knowledge.parsers.tables import markdown_table
@@ -30,7 +31,7 @@ def parse_odf(file: BinaryIO) -> Parsed:
     body = None if root is None else child(root, "body")
     if body is None:
         raise ParseFailure("broken_file", reason="no content in it")
-    reader = _Reader()
+    reader = _Reader(package)
     reader.content(body)
     styles = package.xml("styles.xml")
     if styles is not None:
@@ -51,7 +52,8 @@ def parse_odf(file: BinaryIO) -> Parsed:
 class _Reader:
     """One pass over one document."""
 
-    def __init__(self) -> None:
+    def __init__(self, package: Package) -> None:
+        self.package = package
         self.blocks: list[str] = []
         self.pages: list[tuple[int, int]] = []  # (slide, block index)
 
@@ -80,6 +82,8 @@ class _Reader:
             elif name == "page":
                 self.pages.append((len(self.pages) + 1, len(self.blocks)))
                 self.slide(element)
+            elif name == "image":
+                self.add(self.picture(element))
             elif name == "annotation":
                 self.add(f"> {self.line(element, depth)}")
             elif name and name not in GONE:
@@ -92,7 +96,7 @@ class _Reader:
         self.add(f"## {text}" if text else f"## Slide {len(self.pages)}")
         for one in element:
             if local(one) == "notes":
-                notes = _Reader()
+                notes = _Reader(self.package)
                 notes.content(one)
                 self.add("\n".join(f"> {line}" for block in notes.blocks for line in block.split("\n") if line))
             elif one not in titles[:1]:
@@ -119,7 +123,7 @@ class _Reader:
             for cell in row:
                 if local(cell) not in ("table-cell", "covered-table-cell"):
                     continue
-                inside = _Reader()
+                inside = _Reader(self.package)
                 inside.content(cell)
                 text = " ".join(inside.blocks)
                 if local(cell) == "covered-table-cell" and not text:
@@ -145,6 +149,8 @@ class _Reader:
             elif name == "note":
                 body = child(element, "note-body")
                 pieces.append("" if body is None else f" ({' '.join(self.line(body, depth + 1).split())})")
+            elif name == "image":
+                pieces.append(self.picture(element))
             elif name in ("p", "h", "text-box", "list", "list-item"):
                 pieces.append(f" {self.line(element, depth + 1)} ")
             elif name and name not in GONE:
@@ -152,13 +158,21 @@ class _Reader:
             pieces.append(element.tail or "" if not isinstance(element.tag, str) or name else "")
         return "".join(pieces)
 
+    def picture(self, element: Any) -> str:
+        """Return the reference to a picture, or what is said of it."""
+        frame = element.getparent()
+        said = next((one for one in frame if local(one) == "desc"), None) if frame is not None else None
+        words = "" if said is None else said.text or ""
+        page = self.pages[-1][0] if self.pages else None
+        return illustrate(self.package.picture(value(element, "href")), words, page=page)
+
     def margins(self, styles: Any) -> None:
         """Append the text of headers and footers, each once."""
         seen = set(self.blocks)
         for element in styles.iter():
             wanted = local(element) in ("header", "footer", "header-left", "footer-left")
             if wanted or value(element, "class") in ("header", "footer"):
-                inside = _Reader()
+                inside = _Reader(self.package)
                 inside.content(element)
                 fresh = [block for block in inside.blocks if block not in seen]
                 self.blocks.extend(fresh)

@@ -1,10 +1,12 @@
 """Zip packages of XML, opened with suspicion: bytes are counted as they inflate, not as declared."""
 
 import zipfile
+import zlib
 from typing import Any, BinaryIO
 
 from lxml import etree
 
+from apps.knowledge.parsers.illustrations import LARGEST, MOST_BYTES, wanted
 from apps.knowledge.parsers.parsed import ParseFailure
 
 MOST_ENTRIES = 5_000
@@ -35,7 +37,7 @@ class Package:
         if len(self._zip.namelist()) > MOST_ENTRIES:
             raise ParseFailure("suspicious_file", reason="entries")
         self._names = {name.lstrip("/").lower(): name for name in self._zip.namelist()}
-        self._total = 0
+        self._total = self._pictures = 0  # bytes that were read
 
     def names(self, prefix: str = "") -> list[str]:
         """Return the names of parts that begin with ``prefix``, in lower case, sorted."""
@@ -70,6 +72,22 @@ class Package:
         except (zipfile.BadZipFile, OSError, EOFError, ValueError, NotImplementedError) as error:
             raise ParseFailure("broken_file", reason="a part is damaged") from error
         return b"".join(blocks)
+
+    def picture(self, name: str) -> bytes | None:
+        """Return a part that is a picture; None where there is none, or it is too large to be kept."""
+        actual = self._names.get(name.lstrip("/").lower())
+        if actual is None or not wanted():
+            return None
+        info = self._zip.getinfo(actual)
+        if info.flag_bits & 1 or info.file_size > LARGEST or self._pictures > MOST_BYTES:
+            return None
+        try:
+            with self._zip.open(info) as part:
+                data = part.read(LARGEST + 1)
+        except (zipfile.BadZipFile, OSError, EOFError, ValueError, NotImplementedError, zlib.error):
+            return None
+        self._pictures += len(data)
+        return data if len(data) <= LARGEST else None
 
     def xml(self, name: str) -> Any | None:
         """Return the root element of an XML part, None if there is none. See ``parse_xml``."""

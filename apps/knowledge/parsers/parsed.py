@@ -10,6 +10,18 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
+class Picture:
+    """A picture of a document, under the name by which its Markdown refers to it; ``page`` is where it stands first."""
+
+    name: str
+    media_type: str
+    data: bytes = field(repr=False)
+    width: int
+    height: int
+    page: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Parsed:
     """A document that has been read. ``pages`` holds (number from 1, character offset in ``markdown``).
 
@@ -20,6 +32,7 @@ class Parsed:
     pages: list[tuple[int, int]] = field(default_factory=list)
     metadata: dict[str, Any] = field(default_factory=dict)  # encoding, title, …; JSON only
     unread: list[int] = field(default_factory=list)
+    pictures: list[Picture] = field(default_factory=list)
 
 
 class ParseFailure(Exception):

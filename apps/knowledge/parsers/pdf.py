@@ -11,6 +11,7 @@ import pypdfium2 as pdfium
 import pypdfium2.raw as raw
 
 from apps.common.text import legible
+from apps.knowledge.parsers import pdf_pictures
 from apps.knowledge.parsers.paragraphs import BULLET, HYPHENS, SENTENCE_END, joined
 from apps.knowledge.parsers.parsed import Parsed, ParseFailure, join_pages, tidy
 
@@ -60,6 +61,8 @@ def parse_pdf(file: BinaryIO, *, password: str = "") -> Parsed:
     _drop_running_heads(pages)
     sizes = _sizes(pages)
     texts = [tidy(legible(_page_markdown(page, sizes))) for page in pages]
+    for number, shown in pdf_pictures.references(document, unread):
+        texts[number - 1] += "\n\n" * bool(texts[number - 1]) + shown
     markdown, marks = join_pages(enumerate(texts, start=1))
     return Parsed(markdown, marks, metadata, unread)
 

@@ -9,6 +9,7 @@ from typing import Any, BinaryIO
 from PIL import Image, ImageOps, UnidentifiedImageError
 
 from apps.common.text import legible
+from apps.knowledge.parsers.illustrations import illustrate
 from apps.knowledge.parsers.parsed import Parsed, ParseFailure
 
 FORMATS = ("PNG", "JPEG", "GIF", "TIFF", "BMP", "WEBP", "HEIF")
@@ -27,13 +28,20 @@ def parse_picture(file: BinaryIO) -> Parsed:
         ParseFailure: broken_file; suspicious_file for more pixels than any scanner gives.
     """
     with _opened(file) as picture:
+        shown = illustrate(_data(file))
         frames = min(getattr(picture, "n_frames", 1), MOST_FRAMES) if picture.format == "TIFF" else 1
         facts = {"picture": picture.format, "width": picture.width, "height": picture.height, **_notes(picture)}
         readable = min(picture.size) >= SMALLEST_SIDE
     if frames > 1:
         facts["page_count"] = frames
     numbers = range(1, frames + 1)
-    return Parsed("", [(number, 0) for number in numbers], facts, list(numbers) if readable else [])
+    places = [(number, 0 if number == 1 else len(shown)) for number in numbers]
+    return Parsed(shown, places, facts, list(numbers) if readable else [])
+
+
+def _data(file: BinaryIO) -> bytes:
+    file.seek(0)
+    return file.read()
 
 
 @contextmanager
@@ -51,7 +59,7 @@ def frame(file: BinaryIO, number: int, *, longest_side: int) -> Iterator[Image.I
             picture.draft("RGB", (longest_side, longest_side))
             picture.thumbnail((longest_side, longest_side))
             upright = ImageOps.exif_transpose(picture)
-            yield _on_white(upright)
+            yield as_rgb(upright)
         except BROKEN as error:
             raise ParseFailure("broken_file", reason="a picture") from error
 
@@ -80,7 +88,7 @@ def _bounded(picture: Image.Image) -> None:
         raise ParseFailure("suspicious_file", reason=f"{picture.width} × {picture.height} pixels")
 
 
-def _on_white(picture: Image.Image) -> Image.Image:
+def as_rgb(picture: Image.Image) -> Image.Image:
     """Return the picture as RGB: what is transparent lies on white, and 16-bit greys are scaled to 8."""
     if picture.mode.startswith("I;16"):
         picture = picture.point(lambda value: value / 256).convert("L")

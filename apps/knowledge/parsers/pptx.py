@@ -4,19 +4,18 @@ Walks the XML by local names. Shapes come in the order of the file, which is tha
 groups are walked into, and no text is glued to its neighbour's.
 """
 
-import re
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 from apps.common.text import legible
 from apps.knowledge.parsers.docx_styles import child, local, number, value
+from apps.knowledge.parsers.illustrations import illustrate, without_file_name
 from apps.knowledge.parsers.packages import Package
 from apps.knowledge.parsers.parsed import Parsed, ParseFailure, tidy
 from apps.knowledge.parsers.tables import markdown_table
 
 TITLES = frozenset({"title", "ctrTitle"})
 UNSAID = frozenset({"sldNum", "sldImg"})  # placeholders that say nothing about the matter
-PICTURE_NAME = re.compile(r"\.(?:png|jpe?g|gif|bmp|emf|wmf|tiff?)$", re.I)
 LONGEST_TITLE = 80
 MOST_SLIDES = 3_000
 DEEPEST_GROUP = 50
@@ -44,7 +43,7 @@ def parse_pptx(file: BinaryIO) -> Parsed:
     ]
     markdown, pages, said = "", [], False
     for at, path in enumerate(paths[:MOST_SLIDES], start=1):
-        blocks = _Slide(package, path).blocks() if path else []
+        blocks = _Slide(package, path, at).blocks() if path else []
         said = said or bool(blocks)
         title = blocks.pop(0) if blocks and _is_title(blocks[0]) else f"## Slide {at}"
         text = tidy(legible("\n\n".join([title, *blocks])))
@@ -69,7 +68,7 @@ def _is_title(block: str) -> bool:
 def _may_be_title(block: str) -> bool:
     """Whether a slide's first block can stand for the title that it lacks."""
     short = len(block) <= LONGEST_TITLE and "\n" not in block
-    return short and any(map(str.isalpha, block)) and not block.startswith(("|", "- "))
+    return short and any(map(str.isalpha, block)) and not block.startswith(("|", "- ", "!["))
 
 
 def _relation(element: Any) -> str:
@@ -80,8 +79,8 @@ def _relation(element: Any) -> str:
 class _Slide:
     """One pass over one slide."""
 
-    def __init__(self, package: Package, path: str) -> None:
-        self.package, self.path = package, path
+    def __init__(self, package: Package, path: str, number: int) -> None:
+        self.package, self.path, self.number = package, path, number
         self.relations = package.relations(path)
         self.title = ""
         self.found: list[str] = []
@@ -113,8 +112,7 @@ class _Slide:
             elif name == "graphicFrame":
                 self.graphic(element)
             elif name == "pic":
-                words = value(child(element, "nvPicPr", "cNvPr"), "descr")
-                self.add("" if PICTURE_NAME.search(words) else words)
+                self.picture(element)
 
     def shape(self, element: Any) -> None:
         """Collect one shape: the title apart, several paragraphs of a placeholder as a list."""
@@ -142,6 +140,14 @@ class _Slide:
             elif local(one) == "relIds":
                 self.add("\n\n".join(_texts(self.part(value(one, "dm")))))
 
+    def picture(self, element: Any) -> None:
+        """Collect a picture, or what is said of it."""
+        words = without_file_name(value(child(element, "nvPicPr", "cNvPr"), "descr"))
+        blip = child(element, "blipFill", "blip")
+        kind, path = self.relations.get(value(blip, "embed"), ("", ""))
+        data = self.package.picture(path) if kind == "image" else None
+        self.add(illustrate(data, words, page=self.number))
+
     def part(self, relation: str) -> Any | None:
         """Return the root of the part that a relation leads to."""
         kind, path = self.relations.get(relation, ("", ""))
@@ -156,7 +162,7 @@ class _Slide:
             if kind == "comments":
                 texts = [text.strip() for text in root.itertext() if text.strip()]
             else:
-                notes = _Slide(self.package, path)
+                notes = _Slide(self.package, path, self.number)
                 tree = child(root, "cSld", "spTree")
                 if tree is not None:
                     notes.shapes(tree)

@@ -1,4 +1,4 @@
-"""Recordings: only a speech model reads them, and that is called by the worker, not here."""
+"""Recordings: only a speech model reads them, and the worker calls it (``describing.transcribed``), not the sandbox."""
 
 from typing import BinaryIO
 

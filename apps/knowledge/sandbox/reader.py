@@ -20,7 +20,8 @@ from typing import IO, Any
 from apps.common.text import storable
 from apps.knowledge.errors import FAILURES, BrokenFile, DocumentFailure, ParseMemory, ParseTimeout, failure
 from apps.knowledge.parsers import TEXT_TYPES
-from apps.knowledge.parsers.parsed import Parsed
+from apps.knowledge.parsers.illustrations import PICTURE_NAME
+from apps.knowledge.parsers.parsed import Parsed, Picture
 from apps.knowledge.sandbox.limits import A_PAGE, Limits
 
 CHECKOUT = Path(__file__).resolve().parents[3]
@@ -178,20 +179,32 @@ def _ended(status: int, peak_bytes: int, limits: Limits) -> DocumentFailure:
 
 def _understood(outcome: bytes) -> Parsed:
     """Check the shape of what the reader wrote: it is as trustworthy as the file."""
+    line, _newline, blobs = outcome.partition(b"\n")
     try:
-        found = json.loads(outcome)
+        found = json.loads(line)
         if "code" in found:
             known = found["code"] in FAILURES and isinstance(found["details"], dict)
             raise failure(found["code"], found["details"]) if known else BrokenFile()
         markdown, pages, metadata = found["markdown"], found["pages"], found["metadata"]
         marks = [(int(number), int(start)) for number, start in pages]
         unread = [int(number) for number in found["unread"]]
+        pictures = list(_pictures(found["pictures"], blobs))
         if not isinstance(markdown, str) or not isinstance(metadata, dict):
             raise BrokenFile(reason="no text")
     except (ValueError, KeyError, TypeError) as error:
         raise BrokenFile(reason="the reader's answer makes no sense") from error
     facts = {storable(str(name)): _fact(value) for name, value in metadata.items()}
-    return Parsed(storable(markdown), marks, facts, unread)
+    return Parsed(storable(markdown), marks, facts, unread, pictures)
+
+
+def _pictures(listed: list[Any], blobs: bytes) -> Iterator[Picture]:
+    at = 0
+    for name, size, width, height, page in listed:
+        if not PICTURE_NAME.fullmatch(name) or not 0 < size <= len(blobs) - at:
+            raise ValueError(name)
+        media_type = f"image/{name.rpartition('.')[2]}"
+        yield Picture(name, media_type, blobs[at : at + size], int(width), int(height), int(page) if page else None)
+        at += size
 
 
 def _fact(value: Any) -> Any:

@@ -6,8 +6,8 @@ reading, and where the result goes. A binary file is read in a child forked for 
 kernel ends when its time, CPU or memory is up. Text files go to one child that lives on. Parsers
 are imported before the fork, so a file costs milliseconds.
 
-Answer: one line of JSON: {"exit": 0 or a negative signal number, "peak_bytes"}. The result is JSON
-too, never a pickle: the reading child is not trusted.
+Answer: one line of JSON: {"exit": 0 or a negative signal number, "peak_bytes"}. The result is a line of JSON
+too, then the bytes of pictures, never a pickle: the reading child is not trusted.
 """
 
 import inspect
@@ -22,6 +22,7 @@ from functools import partial
 from typing import Any, BinaryIO
 
 from apps.knowledge.parsers import PARSERS
+from apps.knowledge.parsers.illustrations import collected
 from apps.knowledge.parsers.parsed import Parsed, ParseFailure
 from apps.knowledge.sandbox import isolation
 
@@ -146,7 +147,7 @@ def _serve_texts(channel: socket.socket) -> None:
 
 
 def _read_one(request: dict[str, Any], descriptors: list[int]) -> None:
-    """Read the file and write the outcome: {"markdown", "pages", "metadata", "unread"} or {"code", "details"}."""
+    """Read the file and write the outcome: {"markdown", …} or {"code", "details"} as JSON, then the pictures' bytes."""
     with os.fdopen(os.dup(descriptors[0]), "rb") as file, os.fdopen(os.dup(descriptors[1]), "wb") as out:
         try:
             out.write(_outcome(request, file))
@@ -181,14 +182,19 @@ def _read(request: dict[str, Any], file: BinaryIO) -> Parsed:
 
 def _outcome(request: dict[str, Any], file: BinaryIO) -> bytes:
     try:
-        parsed = _read(request, file)
+        with collected() as album:
+            parsed = _read(request, file)
+        pictures = list(album.pictures.values())
+        metadata = {**parsed.metadata, "pictures_left_out": album.left_out} if album.left_out else parsed.metadata
         found: dict[str, Any] = {
             "markdown": parsed.markdown,
             "pages": parsed.pages,
-            "metadata": parsed.metadata,
+            "metadata": metadata,
             "unread": parsed.unread,
+            "pictures": [(one.name, len(one.data), one.width, one.height, one.page) for one in pictures],
         }
-        return json.dumps(found, ensure_ascii=False).encode("utf-8", "replace")
+        text = json.dumps(found, ensure_ascii=False).encode("utf-8", "replace")
+        return b"\n".join((text, b"".join(one.data for one in pictures)))
     except ParseFailure as failure:
         return json.dumps({"code": failure.code, "details": failure.details}).encode()
     except MemoryError:

@@ -136,7 +136,14 @@ def _parse(work: Work, password: str) -> None:
 
     try:
         with storing(), document.file.open("rb") as original:
-            parsed = extract(original, document.content_type, password=password, check=work.check, progress=progress)
+            parsed = extract(
+                original,
+                document.content_type,
+                workspace_id=document.workspace_id,
+                password=password,
+                check=work.check,
+                progress=progress,
+            )
     except FileNotFoundError as error:
         raise OriginalMissing from error
     abandoned = str(document.parsed.get("key", ""))

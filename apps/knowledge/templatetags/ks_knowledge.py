@@ -11,6 +11,7 @@ register = template.Library()
 # The stages of ``services.work`` that are worth a word of their own.
 STAGES = {
     "recognising": _("Recognising text in pictures"),
+    "describing": _("Describing pictures"),
     "cutting": _("Cutting into passages"),
     "storing": _("Storing"),
 }
