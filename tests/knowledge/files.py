@@ -32,8 +32,29 @@ def p(text, properties=""):
     return f"<w:p><w:pPr>{properties}</w:pPr><w:r><w:t>{text}</w:t></w:r></w:p>"
 
 
+def written(x, y, size, text):
+    """Return the PDF operators that write a line of text."""
+    return f"BT /F {size} Tf {x} {y} Td ({text.replace('(', chr(92) + '(').replace(')', chr(92) + ')')}) Tj ET"
+
+
+def ruled(rows, top, *, left=60, width=120, height=20):
+    """Return the entries of a page that draw a ruled table; a cell that is None belongs to the one on its left."""
+    across, down = len(rows[0]), len(rows)
+    lines = [f"{left} {top - height * at} m {left + width * across} {top - height * at} l S" for at in range(down + 1)]
+    entries = []
+    for y, row in enumerate(rows):
+        for x, cell in enumerate([*row, ""]):
+            if cell is not None:
+                place = left + width * x
+                lines.append(f"{place} {top - height * y} m {place} {top - height * (y + 1)} l S")
+        entries += [
+            (left + width * x + 4, top - height * y - 14, 10, cell) for x, cell in enumerate(row) if cell is not None
+        ]
+    return [*lines, *entries]
+
+
 def pdf(pages):
-    """Return a PDF; a page is a list of (x, y, size, text in Latin letters), or None for a picture alone."""
+    """Return a PDF; a page is None for a picture alone, or a list of (x, y, size, Latin text) and operators."""
     objects = ["<</Type/Catalog/Pages 2 0 R>>", "", "<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>"]
     objects.append(
         "<</Type/XObject/Subtype/Image/Width 1/Height 1/ColorSpace/DeviceGray/BitsPerComponent 8/Length 1>>"
@@ -44,10 +65,7 @@ def pdf(pages):
         if page is None:
             content = "q 500 0 0 700 50 50 cm /I Do Q"
         else:
-            content = "\n".join(
-                f"BT /F {size} Tf {x} {y} Td ({text.replace('(', chr(92) + '(').replace(')', chr(92) + ')')}) Tj ET"
-                for x, y, size, text in page
-            )
+            content = "\n".join(one if isinstance(one, str) else written(*one) for one in page)
         objects.append(f"<</Length {len(content)}>>\nstream\n{content}\nendstream")
         resources = "<</Font<</F 3 0 R>>/XObject<</I 4 0 R>>>>"
         objects.append(

@@ -11,9 +11,10 @@ import pypdfium2 as pdfium
 import pypdfium2.raw as raw
 
 from apps.common.text import legible
-from apps.knowledge.parsers import pdf_pictures
 from apps.knowledge.parsers.paragraphs import BULLET, HYPHENS, SENTENCE_END, joined
 from apps.knowledge.parsers.parsed import Parsed, ParseFailure, join_pages, tidy
+from apps.knowledge.parsers.pdf_pictures import PictureFinder
+from apps.knowledge.parsers.pdf_tables import Table, TableFinder
 
 EDGE_LINES = 2  # at the top and bottom of a page, where running heads stand
 MARGIN = 0.15  # of the page's height
@@ -26,6 +27,7 @@ LONGEST_RUNNING_HEAD = 60  # characters, where it may differ by numbers
 TEXT_OF_A_PAGE = 8  # characters other than white space; fewer on a page of pictures are a scanner's stamp
 TEXT_BESIDE_A_SCAN = 250  # fewer, on a page that a picture covers, are its heading or stamp
 COVERED = 0.6  # share of the page
+MOST_OBJECTS = 20_000  # of a page; a map is neither a table nor a picture
 NUMBERED = re.compile(r"(\d{1,2}(?:\.\d{1,2}){0,3})\.?\s+(?=[A-Z\u4e00-\u9fff])(?!.*[.;,:。；，：]$)")
 NOT_HEADING = re.compile(r"^#{1,6}(?=\s|$)")  # a sign of the text, that Markdown would take for its own
 NUMBERS = re.compile(r"\d+|\b[ivxlc]+\b", re.I)
@@ -38,6 +40,8 @@ class _Line:
     top: float = 0.0  # where it stands, in points from the page's foot
     marginal: bool = False  # in the strip at the page's top or foot where running heads stand
     apart: bool = False  # more space above it than lines of one paragraph have
+    left: float = 0.0
+    table: Table | None = None  # stands in the place of its lines
 
 
 def parse_pdf(file: BinaryIO, *, password: str = "") -> Parsed:
@@ -51,48 +55,77 @@ def parse_pdf(file: BinaryIO, *, password: str = "") -> Parsed:
     except pdfium.PdfiumError as error:
         locked = getattr(error, "err_code", None) == raw.FPDF_ERR_PASSWORD or "password" in str(error).lower()
         raise ParseFailure("password_required" if locked else "broken_file") from error
-    pages, unread = _pages(document)
+    sheets = _Sheets(document)
+    pages, unread = sheets.lines, sheets.unread
     if not unread and not any(map(_weight, pages)):
         raise ParseFailure("empty_file")
     metadata: dict[str, Any] = {"page_count": len(pages)}
     title = legible(document.get_metadata_value("Title")).strip()
     if title:
         metadata["title"] = title[:300]
+    if sheets.tables.skipped:
+        metadata["tables_skipped"] = sheets.tables.skipped
     _drop_running_heads(pages)
+    _join_tables(pages)
     sizes = _sizes(pages)
     texts = [tidy(legible(_page_markdown(page, sizes))) for page in pages]
-    for number, shown in pdf_pictures.references(document, unread):
-        texts[number - 1] += "\n\n" * bool(texts[number - 1]) + shown
-    markdown, marks = join_pages(enumerate(texts, start=1))
+    shown = ("\n\n".join(filter(None, pair)) for pair in zip(texts, sheets.shown, strict=True))
+    markdown, marks = join_pages(enumerate(shown, start=1))
     return Parsed(markdown, marks, metadata, unread)
 
 
-def _pages(document: Any) -> tuple[list[list[_Line]], list[int]]:
-    """Return each page's lines, and the numbers of those whose text is drawn. One that cannot be read is empty."""
-    pages: list[list[_Line]] = []
-    unread: list[int] = []
-    for index in range(len(document)):
-        lines: list[_Line] = []
-        try:
-            page = document[index]
-            textpage = page.get_textpage()
-            lines = _lines(textpage, page.get_height())
-            if _is_drawn(page, _weight(lines)):
-                unread.append(index + 1)
-            textpage.close()
-            page.close()
-        except pdfium.PdfiumError:
-            pass
-        pages.append(lines)
-    return pages, unread
+class _Sheets:
+    """What is on each page: lines with tables in their place, references to pictures, and whether its text is drawn."""
+
+    def __init__(self, document: Any) -> None:
+        self.lines: list[list[_Line]] = []
+        self.shown: list[str] = []
+        self.unread: list[int] = []  # numbers of pages whose text is a picture
+        self.tables, self.pictures = TableFinder(), PictureFinder()
+        for index in range(len(document)):
+            self.lines.append([])
+            self.shown.append("")
+            try:
+                page = document[index]
+                self._read(page, index + 1)
+                page.close()
+            except pdfium.PdfiumError:
+                continue  # a page that cannot be read is empty
+
+    def _read(self, page: Any, number: int) -> None:
+        textpage = page.get_textpage()
+        lines = _lines(textpage, page.get_height())
+        self.lines[-1] = lines
+        paths, pictures = _objects(page)
+        if _is_drawn(page, _weight(lines), pictures):
+            self.unread.append(number)
+        else:
+            if lines and paths:
+                self.lines[-1] = _with_tables(lines, self.tables.tables(paths, textpage))
+            if pictures:
+                self.shown[-1] = self.pictures.references(page, number)
+        textpage.close()
 
 
-def _is_drawn(page: Any, weight: int) -> bool:
+def _objects(page: Any) -> tuple[list[Any], bool]:
+    """Return a page's paths, and whether it may show pictures. Raw, since there are hundreds on each page."""
+    paths, pictures = [], False
+    for index in range(min(raw.FPDFPage_CountObjects(page), MOST_OBJECTS)):
+        one = raw.FPDFPage_GetObject(page, index)
+        kind = raw.FPDFPageObj_GetType(one)
+        if kind == raw.FPDF_PAGEOBJ_PATH:
+            paths.append(one)
+        elif kind != raw.FPDF_PAGEOBJ_TEXT:
+            pictures = True  # an image, or a form that may hold one
+    return paths, pictures
+
+
+def _is_drawn(page: Any, weight: int, pictures: bool) -> bool:
     """Whether a page shows more text than it holds: it holds next to none, or little beside a picture of a page."""
-    if weight >= TEXT_BESIDE_A_SCAN:
-        return False
     if weight < TEXT_OF_A_PAGE:
-        return next(iter(page.get_objects(max_depth=1)), None) is not None
+        return bool(raw.FPDFPage_CountObjects(page))
+    if weight >= TEXT_BESIDE_A_SCAN or not pictures:
+        return False
     width, height = page.get_size()
     for picture in page.get_objects(filter=[raw.FPDF_PAGEOBJ_IMAGE], max_depth=4):
         left, bottom, right, top = picture.get_bounds()
@@ -108,10 +141,10 @@ def _lines(textpage: Any, page_height: float) -> list[_Line]:
     for piece in re.split(r"(\r?\n)", text):
         if piece.strip():
             first = at + len(piece) - len(piece.lstrip())
-            size, top = _place(textpage, first) if exact else (0.0, 0.0)
+            size, top, left = _place(textpage, first) if exact else (0.0, 0.0, 0.0)
             marginal = bool(size) and not MARGIN <= top / (page_height or 1) <= 1 - MARGIN
             words = NOT_HEADING.sub(r"\\\g<0>", piece.strip().replace("\u00a0", " "))
-            lines.append(_Line(words, size, top, marginal))
+            lines.append(_Line(words, size, top, marginal, left=left))
         elif "\n" in piece and lines and lines[-1].text and not piece.strip("\r\n") and at and text[at - 1] == "\n":
             lines.append(_Line("", 0.0))
         at += len(piece)
@@ -128,14 +161,34 @@ def _find_spaces(lines: list[_Line]) -> None:
         line.apart = step > max(usual, line.size * 0.8) * SPACE_RATIO
 
 
-def _place(textpage: Any, index: int) -> tuple[float, float]:
-    """Return a letter's height and its upper edge."""
+def _place(textpage: Any, index: int) -> tuple[float, float, float]:
+    """Return a letter's height, its upper and its left edge."""
     try:
         left, bottom, right, top = textpage.get_charbox(index, loose=True)
     except pdfium.PdfiumError:
-        return 0.0, 0.0
+        return 0.0, 0.0, 0.0
     height = abs(top - bottom)
-    return round(float(min(height, abs(right - left) * 8 or height)), 1), round(float(top), 1)
+    return round(float(min(height, abs(right - left) * 8 or height)), 1), round(float(top), 1), float(left)
+
+
+def _with_tables(lines: list[_Line], tables: list[Table]) -> list[_Line]:
+    """Return the lines with each table in the place of its first one."""
+    for table in tables:
+        inside = [n for n in lines if n.size and not n.table and table.box.holds(n.left, n.top - n.size / 2)]
+        if inside:
+            gone = set(map(id, inside))
+            lines[lines.index(inside[0])] = _Line("|", 0.0, inside[0].top, table=table)
+            lines = [line for line in lines if id(line) not in gone]
+    return lines
+
+
+def _join_tables(pages: list[list[_Line]]) -> None:
+    """Let a table that ends a page lend its header to the one that goes on with it at the head of the next."""
+    for above, below in pairwise(pages):
+        last = next((line for line in reversed(above) if line.text and not line.marginal), None)
+        first = next((line for line in below if line.text and not line.marginal), None)
+        if last and first and last.table and first.table and first.table.continues(last.table):
+            first.table.go_on(last.table)
 
 
 def _weight(lines: list[_Line]) -> int:
@@ -234,11 +287,15 @@ def _page_markdown(page: list[_Line], sizes: _Sizes) -> str:
     blocks: list[str] = []
     before: _Line | None = None
     for line in page:
-        level = sizes.level(line)
-        if level and before and sizes.level(before) == level and blocks:
+        level = 0 if line.table else sizes.level(line)
+        if line.table:
+            blocks.append(line.table.markdown)
+        elif level and before and sizes.level(before) == level and blocks:
             blocks[-1] = joined(blocks[-1], line.text)
         elif level:
             blocks.append(f"{'#' * level} {line.text.strip(HYPHENS)}")
+        elif before and before.table and line.text:
+            blocks.append(line.text)
         elif before and before.text and line.text and not sizes.level(before) and _continues(before, line, full):
             blocks[-1] = joined(blocks[-1], line.text)
         elif before and before.text and line.text and not line.apart and not sizes.level(before):

@@ -2,7 +2,6 @@
 
 import io
 import time
-from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pypdfium2 as pdfium
@@ -12,37 +11,27 @@ from apps.knowledge.parsers.illustrations import illustrate, wanted
 
 LEAST_PIXELS = 120 * 80  # smaller ones are marks and logos
 MOST_ON_A_PAGE = 20  # more are the pieces of a drawing
-MOST_OBJECTS = 2_000  # of a page; a map has a hundred thousand strokes, and looking through them takes long
 BUDGET_S = 10.0  # of one document
 PAGE_COVERED = 0.9  # a picture that fills the page is its background
 
 
-def references(document: Any, unread: Sequence[int]) -> Iterator[tuple[int, str]]:
-    """Yield (page number, references) of pages that show pictures; those of pages yet to be recognised are left out.
+class PictureFinder:
+    """Finds the pictures of one document's pages until its time is used up."""
 
-    A picture that stands on several pages, such as a logo, is shown on the first one.
-    """
-    until = time.monotonic() + BUDGET_S
-    scans, seen = set(unread), set[str]()
-    for index in range(len(document) if wanted() else 0):
-        if index + 1 in scans:
-            continue
-        if time.monotonic() > until:
-            return
-        try:
-            page = document[index]
-            shown = [one for one in _pictures(page, index + 1) if one not in seen]
-            page.close()
-        except pdfium.PdfiumError:
-            continue
-        seen.update(shown)
-        if shown:
-            yield index + 1, "\n\n".join(dict.fromkeys(shown))
+    def __init__(self) -> None:
+        self.until = time.monotonic() + BUDGET_S
+        self.seen: set[str] = set()
+
+    def references(self, page: Any, number: int) -> str:
+        """Return the references to a page's pictures; one of an earlier page, such as a logo, is not shown again."""
+        if not wanted() or time.monotonic() > self.until:
+            return ""
+        shown = [one for one in _pictures(page, number) if one not in self.seen]
+        self.seen.update(shown)
+        return "\n\n".join(dict.fromkeys(shown))
 
 
 def _pictures(page: Any, number: int) -> list[str]:
-    if raw.FPDFPage_CountObjects(page) > MOST_OBJECTS:
-        return []
     width, height = page.get_size()
     found = []
     for one in page.get_objects(filter=[raw.FPDF_PAGEOBJ_IMAGE], max_depth=3):
