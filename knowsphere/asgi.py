@@ -18,6 +18,7 @@ from apps.common.database import close_pool
 from apps.common.lifespan import Lifespan
 from apps.conversations.engine import ENGINE
 from apps.conversations.routing import sockets
+from apps.interop.mcp_http import McpEndpoint
 from apps.models.connections import Connections
 from apps.models.ledger import Ledger
 from knowsphere import postgres
@@ -50,7 +51,8 @@ class Pool:
         await close_pool()
 
 
+HTTP = McpEndpoint(Handler())
 application = Lifespan(
-    ProtocolTypeRouter({"http": Handler(), "websocket": sockets}),
-    services=[Database(), Pool(), Ledger(), Connections(), runner, ENGINE],
+    ProtocolTypeRouter({"http": HTTP, "websocket": sockets}),
+    services=[Database(), Pool(), Ledger(), Connections(), runner, ENGINE, HTTP],
 )

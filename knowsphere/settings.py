@@ -40,6 +40,7 @@ INSTALLED_APPS = [
     "apps.agents",
     "apps.conversations",
     "apps.evals",
+    "apps.interop",
     "django.contrib.admin",
     "django.contrib.auth",
     "django.contrib.contenttypes",

@@ -3,6 +3,7 @@
 Counted in the cache: of this process, or of all where REDIS_URL is set.
 """
 
+from types import SimpleNamespace
 from typing import Any, cast
 
 from rest_framework.request import Request
@@ -10,6 +11,7 @@ from rest_framework.settings import api_settings
 from rest_framework.throttling import SimpleRateThrottle
 
 from apps.rest.callers import credential_of
+from apps.rest.errors import RateLimited
 
 
 class _Throttle(SimpleRateThrottle):
@@ -55,3 +57,15 @@ class WorkspaceThrottle(_Throttle):
     def counted(self, request: Request) -> str | None:
         credential = credential_of(request)
         return str(credential.workspace_id) if credential else None
+
+
+def count(user: Any, credential: Any) -> None:
+    """Count a request that no view counts.
+
+    Raises:
+        RateLimited: it is one too many.
+    """
+    request = cast("Request", SimpleNamespace(user=user, auth=credential))
+    for throttle in (KeyThrottle(), PersonThrottle(), WorkspaceThrottle()):
+        if not throttle.allow_request(request, cast("Any", None)):
+            raise RateLimited(retry_after=max(1, round(throttle.wait() or 1)))
