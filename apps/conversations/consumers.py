@@ -75,7 +75,7 @@ class ConversationConsumer(RefusingConsumer):
         self.caller = signin.Caller.of(self.scope["headers"])
         self.conversation_id: UUID = self.scope["url_route"]["kwargs"]["pk"]
         translation.activate(self.caller.language())
-        await self.accept()
+        await self.accept(self.caller.subprotocol)
         try:
             self.caller.check_origin()
             self.user, self.conversation = await signin.admit(self.caller, self.conversation_id)

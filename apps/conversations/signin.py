@@ -15,6 +15,7 @@ from uuid import UUID
 import psycopg
 from django.conf import settings
 from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
+from django.db import DatabaseError
 from django.http.request import validate_host
 from django.utils import translation
 from django.utils.crypto import constant_time_compare
@@ -22,17 +23,21 @@ from django.utils.http import is_same_domain
 from psycopg.rows import DictRow
 
 from apps.common import sessions
+from apps.common.database import in_db
 from apps.common.errors import NotFound, ServiceUnavailable
 from apps.conversations import errors, rows
 from apps.conversations.models import Conversation
+from apps.workspaces.api.authentication import bearer
 from apps.workspaces.models import User
 from apps.workspaces.principals import NOBODY, Principal
+from apps.workspaces.services import principal_of_key
 
 Headers = Iterable[tuple[bytes, bytes]]
 
 PERSON = rows.Door(lambda who, row: User.objects.filter(pk=row, is_active=True).values())
 VISIBLE = rows.Door(lambda who, row: Conversation.objects.visible_to(who).filter(pk=row).values())
 
+SUBPROTOCOL = "knowsphere"  # what a browser offers beside its key, and gets back: the key itself is never echoed
 SESSION_NAME = re.compile(r"[A-Za-z0-9]{8,64}")
 _sessions = sessions.SessionStore()
 
@@ -42,6 +47,8 @@ class Caller:
     """What a socket brought along."""
 
     session_key: str
+    key: str  # an API key, of the Authorization header or among the subprotocols; never of the address
+    subprotocol: str | None  # what to accept the socket with
     origin: str
     host: str
     languages: tuple[str, ...]  # the cookie's, then the browser's
@@ -59,8 +66,12 @@ class Caller:
             pass
         values = {name: morsel.value for name, morsel in cookies.items()}
         accepted = found.get(b"accept-language", "").split(",")[0].split(";")[0].strip()
+        offered = [word.strip() for word in found.get(b"sec-websocket-protocol", "").split(",")]
+        key = bearer(found.get(b"authorization", "")) or next((word for word in offered if word.startswith("ks_")), "")
         return cls(
             values.get(settings.SESSION_COOKIE_NAME, ""),
+            key,
+            SUBPROTOCOL if SUBPROTOCOL in offered else None,
             found.get(b"origin", ""),
             found.get(b"host", ""),
             (values.get(settings.LANGUAGE_COOKIE_NAME, ""), accepted),
@@ -78,12 +89,13 @@ class Caller:
     def check_origin(self) -> None:
         """Refuse pages of other sites: the cookie alone does not say who opened the socket.
 
-        A client that sends no Origin is no browser: nobody's cookie can be borrowed by it.
+        A client that sends no Origin is no browser: nobody's cookie can be borrowed by it. A key is no cookie:
+        whoever sends it has it.
 
         Raises:
             WrongOrigin: the page's scheme, host or port is not ours.
         """
-        if self.origin and not _is_ours(self.origin, self.host):
+        if self.origin and not self.key and not _is_ours(self.origin, self.host):
             raise errors.WrongOrigin
 
 
@@ -116,9 +128,12 @@ async def admit(caller: Caller, conversation_id: UUID, *, known: User | None = N
 
     Raises:
         SignedOut: no living session, or the person may no longer sign in.
+        KeyRefused: a key came, and it is not valid any more.
         NotFound: there is no such conversation, or it is not theirs.
         ServiceUnavailable: the database does not answer.
     """
+    if caller.key:
+        return await _admit_key(caller.key, conversation_id)
     if not SESSION_NAME.fullmatch(caller.session_key):
         raise errors.SignedOut
     try:
@@ -146,6 +161,19 @@ async def admit(caller: Caller, conversation_id: UUID, *, known: User | None = N
     if conversation is None:
         raise NotFound
     return user, Conversation(**conversation)
+
+
+async def _admit_key(key: str, conversation_id: UUID) -> tuple[User, Conversation]:
+    """Return the person acting as the key, and the conversation that the key may see."""
+    try:
+        user = await in_db(principal_of_key, key)
+        async with rows.connected() as connection:
+            row = await _fetch(connection, *VISIBLE.bound(user.principal, conversation_id))
+    except (psycopg.OperationalError, DatabaseError) as error:
+        raise ServiceUnavailable(service="PostgreSQL") from error
+    if row is None:
+        raise NotFound
+    return user, Conversation(**row)
 
 
 async def _fetch(connection: rows.Connection, sql: str, parameters: tuple[Any, ...]) -> DictRow | None:

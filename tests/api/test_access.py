@@ -80,6 +80,11 @@ TABLE = {
     ("GET", "attachment"): OWN,
     ("DELETE", "attachment"): (401, 404, 404, 204),
 }
+OPENAI = {
+    ("GET", "models"): (401, 200, 200, 200),
+    ("GET", "model"): (401, 404, 200, 200),
+    ("POST", "chat-completions"): (401, 422, 422, 422),
+}
 OPEN = {"schema", "nowhere"}
 FILES = {"documents-of-base", "attachments"}
 
@@ -145,3 +150,15 @@ def test_an_id_that_is_nobodys_looks_like_one_of_somebody_else(api, things):
                     assert answer.status_code == 404, (persona, method, name)
                     assert answer.json()["code"] == "not_found"
                     assert answer.json()["details"] == {}
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("persona", PERSONAS)
+def test_the_openai_endpoint_answers_as_its_table_says(api, things, persona):
+    patterns = next(found for found in get_resolver().url_patterns if getattr(found, "namespace", "") == "openai")
+    routes = {(method, pattern.name) for pattern in patterns.url_patterns for method in pattern.callback.cls.operations}
+    assert routes == set(OPENAI)
+    for (method, name), expected in OPENAI.items():
+        address = reverse(f"openai:{name}", args=[things.agent_id] if name == "model" else [])
+        answer = getattr(api(persona), method.lower())(address, {} if method == "POST" else None)
+        assert answer.status_code == expected[PERSONAS.index(persona)], (method, name)

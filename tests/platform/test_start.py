@@ -7,6 +7,7 @@ import pytest
 from benchmarks.report import Ratio, table
 
 HEAVY = [
+    "mcp",
     "langgraph",
     "langchain_core",
     "openai",
