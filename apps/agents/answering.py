@@ -44,6 +44,7 @@ def request_for(state: TurnState, context: TurnContext, *, tools: Sequence[Wire]
         identity=identity(context.agent),
         switches=context.switches,
         turn_context=background,
+        attached=state.get("attached", ""),
         handoff=context.record.handoff.text(),
         handed_off=handed_off(ids_of_turns(state), context.record.handoff),
         withdrawn=state.get("withdrawn") or (),

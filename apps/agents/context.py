@@ -13,6 +13,7 @@ from uuid import UUID
 
 from apps.agents.handoff import Handoff
 from apps.agents.sources import SourceLedger
+from apps.agents.turn import Attachment
 from apps.agents.web.hits import WebHit, WebPage
 from apps.knowledge.retrieval.passages import Passage, SearchResult
 from apps.models.chat import ChatDelta, ChatReply, ChatRequest, Usage, Wire
@@ -86,6 +87,7 @@ class TurnRecord:
     results: dict[str, Any] = field(default_factory=dict)  # of tool calls, by name and arguments
     plan: list[dict[str, str]] = field(default_factory=list)
     addresses: set[str] = field(default_factory=set)  # of the web, that may be opened
+    scoped: bool = False  # tools look into attached files alone
     # what the answer may stand on so far
     looked: int = 0  # lookups that ran
     queries: list[str] = field(default_factory=list)  # what was looked for
@@ -168,6 +170,8 @@ class TurnContext:
     rewrites: bool  # whether a model can restore references
     record: TurnRecord
     stop: asyncio.Event
+    attached: tuple[Attachment, ...]  # the files that came with this question
+    describe: Callable[[Attachment], Awaitable[str]]  # what a model that sees says of an image
     # knowledge: scoped to the asker in SQL, at each call
     search: Callable[[str, int], Awaitable[SearchResult]]
     grep: Callable[[str, int], Awaitable[Sequence[Passage]]]

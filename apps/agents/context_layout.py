@@ -23,6 +23,7 @@ def lay_out(
     identity: str,
     switches: Switches,
     turn_context: str = "",
+    attached: str = "",
     handoff: str = "",
     handed_off: int = 0,
     withdrawn: Collection[str] = (),
@@ -34,6 +35,7 @@ def lay_out(
         identity: segment 1, the same for every turn of an agent.
         switches: segment 2.
         turn_context: segment 5 without its delimiters; the same for every call of a turn.
+        attached: text of files that came with this question, delimited; goes behind it (segment 6).
         handoff: segment 3 without its delimiters.
         handed_off: how many of the oldest turns stand in ``handoff`` alone.
         withdrawn: calls of finished turns whose results the asker may not read any more.
@@ -43,7 +45,8 @@ def lay_out(
     for turn in finished[handed_off:]:
         view.extend(_readable(message, withdrawn) for message in turn)
     question, *rest = current
-    view.append(_before(question, "turn_context", turn_context))
+    asked = {**question, "content": f"{question['content']}\n\n{attached}"} if attached else question
+    view.append(_before(asked, "turn_context", turn_context))
     view.extend(rest)
     view[1] = _before(view[1], "handoff", handoff)
     return repair(view)

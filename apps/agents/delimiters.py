@@ -2,7 +2,9 @@
 
 import re
 
-DELIMITER = re.compile(r"<(?=/?\s*(?:results?|stored|turns?|turn_context|handoff|notice)\b)", re.IGNORECASE)
+DELIMITER = re.compile(
+    r"<(?=/?\s*(?:results?|stored|turns?|turn_context|handoff|attach(?:ed|ment)|notice)\b)", re.IGNORECASE
+)
 
 
 def disarmed(text: str) -> str:

@@ -2,7 +2,6 @@
 
 from apps.agents.citations import MARKER, NUMBER
 from apps.agents.context import TurnContext
-from apps.agents.routing import SKIPPED
 from apps.agents.state import TurnState
 
 MOST_READ = 10  # passages that one reading takes
@@ -17,7 +16,7 @@ def owes_something(state: TurnState, context: TurnContext, *, forced: bool) -> b
 
 def owes_search(state: TurnState, context: TurnContext) -> bool:
     """Return whether the question wants facts and nothing was looked up in this turn."""
-    asked = bool(state.get("intent")) and state.get("intent") not in SKIPPED
+    asked = state.get("route") == "agent" and not state.get("attached")
     can = "doc_retrieval" in context.tools or "web_search" in context.tools
     return asked and can and not context.record.looked
 

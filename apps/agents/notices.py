@@ -12,6 +12,8 @@ NOTICES = {
     "remembered": _("I will remember that."),
     "no_memory": _("This could not be saved to your memory. Ask again to remember it."),
     "passages_found": _("Passages: %(passages)s, documents: %(documents)s"),
+    "image_by_text": _("No model that sees is set up: only the text in the picture was read."),
+    "image_unseen": _("The picture could not be looked at: no model that sees is set up, and there is no text in it."),
     "pages_found": _("Pages: %(pages)s"),
     "plan_written": _("Done: %(done)s of %(steps)s"),
     "address_refused": _("Refused: neither you nor a search gave this address."),

@@ -14,6 +14,7 @@ from django.db import DatabaseError
 from django.utils import timezone
 
 from apps.agents import services
+from apps.agents.attached import Attached
 from apps.agents.bindings import Bound
 from apps.agents.context import Budget, Decision, StoredResult, Switches, TurnContext, TurnRecord
 from apps.agents.context_layout import task
@@ -22,9 +23,9 @@ from apps.agents.languages import language_of
 from apps.agents.messages import estimated_tokens
 from apps.agents.models import ConversationHandoff, ToolResultRef
 from apps.agents.notices import say
-from apps.agents.prompts import identity
+from apps.agents.prompts import identity, prompt
 from apps.agents.tools import catalog
-from apps.agents.turn import EventSink, TurnRequest
+from apps.agents.turn import Attachment, EventSink, TurnRequest
 from apps.agents.web import providers
 from apps.agents.web.pages import read_page
 from apps.common.database import in_db
@@ -62,29 +63,47 @@ def context_for(
     language = request.options.language or language_of(request.question)
     # A switch says what works in this turn: no tool for the graph exists yet.
     web = request.options.web and providers.is_on() and catalog.reaches_web(bound.tools)
-    switches = Switches(knowledge=bool(ids), web=web, language=request.options.language)
+    attached = Attached(request.attachments, number=request.number)
+    switches = Switches(knowledge=bool(ids or attached.documents), web=web, language=request.options.language)
     tools = catalog.usable(bound.tools, switches)
 
     async def find(query: str, top_k: int) -> SearchResult:
-        return await _reached(search(asker, query, knowledge_bases=ids, top_k=top_k))
+        own = await attached.search(query, top_k)
+        if own and (record.scoped or not ids):
+            return SearchResult(tuple(own))
+        found = await _reached(search(asker, query, knowledge_bases=ids, top_k=top_k))
+        beside = own[: max(1, top_k // 2)]
+        return replace(found, passages=(*beside, *found.passages)[:top_k]) if own else found
 
     async def grep(pattern: str, limit: int) -> Sequence[Passage]:
-        return await _reached(reading.grep_chunks(asker, pattern, knowledge_bases=ids, limit=limit))
+        own = await attached.grep(pattern, limit)
+        if record.scoped or not ids:
+            return own
+        found = await _reached(reading.grep_chunks(asker, pattern, knowledge_bases=ids, limit=limit))
+        return [*own, *found][:limit]
 
     async def read(
         *, chunk_ids: Sequence[UUID] = (), document_id: UUID | None = None, first: int = 0, count: int = 10
     ) -> Sequence[Passage]:
+        own = await attached.read(chunk_ids=chunk_ids, document_id=document_id, first=first, count=count)
+        if own and (document_id is not None or len(own) == len(chunk_ids)):
+            return own
         if document_id is None:
             passages = await _reached(reading.list_chunks(asker, chunk_ids=list(chunk_ids)))
         else:
             passages = await _reached(reading.list_chunks(asker, document_id=document_id, first=first, count=count))
-        return [passage for passage in passages if passage.knowledge_base_id in inside]
+        return [*own, *(passage for passage in passages if passage.knowledge_base_id in inside)]
 
     async def info(*, document_ids: Sequence[UUID] = ()) -> Sequence[Mapping[str, Any]]:
-        return await _reached(reading.document_info(asker, document_ids=document_ids, knowledge_bases=ids))
+        own = attached.info(document_ids)
+        if own and set(document_ids) and attached.ids().issuperset(document_ids):
+            return own
+        return [*own, *await _reached(reading.document_info(asker, document_ids=document_ids, knowledge_bases=ids))]
 
     async def readable(document_ids: Collection[UUID]) -> frozenset[UUID]:
-        return await _reached(reading.readable(asker, document_ids))
+        own = attached.ids() & set(document_ids)
+        foreign = set(document_ids) - own
+        return own | (await _reached(reading.readable(asker, foreign)) if foreign else frozenset())
 
     async def keep(*, tool: str, text: str, documents: Sequence[str], numbers: Sequence[int]) -> UUID:
         store = partial(
@@ -120,9 +139,21 @@ def context_for(
         return reply
 
     async def decide(question: str) -> Decision:
-        decision = await decide_intent(question, model=bound.fast, has_knowledge=bool(ids))
+        kinds = {one.kind for one in attached.new}
+        decision = await decide_intent(
+            question,
+            model=bound.fast,
+            has_knowledge=bool(ids),
+            images="image" in kinds,
+            attachments="document" in kinds,
+        )
         record.usage += decision.usage
         return decision
+
+    async def describe(image: Attachment) -> str:
+        vision = await in_db(partial(gateway.resolve, "vision", workspace_id=bound.workspace.pk))
+        content = await image.content()
+        return await gateway.describe(vision, content, media_type=image.media_type, prompt=prompt("describe_image"))
 
     async def remember(texts: Sequence[str]) -> None:
         if user is not None:
@@ -169,6 +200,8 @@ def context_for(
         rewrites=bound.fast.provider != "builtin",
         record=record,
         stop=stop,
+        attached=attached.new,
+        describe=describe,
         search=find,
         grep=grep,
         read=read,

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from uuid import UUID
 
-from apps.agents.turn import Source
+from apps.agents.turn import ATTACHED, Source
 from apps.agents.web.addresses import same
 from apps.knowledge.retrieval.passages import Passage
 
@@ -29,7 +29,7 @@ class SourceLedger:
             self._sources.append(
                 Source(
                     n=n,
-                    kind="chunk",
+                    kind="attachment" if passage.knowledge_base_id == ATTACHED else "chunk",
                     document=passage.document,
                     text=passage.text,
                     document_id=passage.document_id,

@@ -58,6 +58,7 @@ class TurnState(TypedDict, total=False):
     recent_pairs: Annotated[list[tuple[str, str]], UntrackedValue]
     asker_background: Annotated[list[str], UntrackedValue]
     remembered: Annotated[list[str], UntrackedValue]
+    attached: Annotated[str, UntrackedValue]
     route: Annotated[str, UntrackedValue]
     notice: Annotated[str, UntrackedValue]
     steps_left: RemainingSteps

@@ -12,6 +12,8 @@ from uuid import UUID
 from apps.models.chat import Wire
 from apps.workspaces.principals import Principal
 
+ATTACHED = UUID(int=0)  # stands where a passage of a base has the base's id, for passages of attached files
+
 
 @runtime_checkable
 class EventSink(Protocol):

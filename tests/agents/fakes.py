@@ -106,6 +106,9 @@ def make_context(sink=None, *, passages=(), replies=(), question="How long is an
     async def decide(question):
         return Said()
 
+    async def describe(image):
+        return "A red pump."
+
     async def search_web(query, count):
         return [WebHit("Pumps", "https://pumps.example/prices", "A pump costs 12 EUR.")][:count]
 
@@ -143,6 +146,8 @@ def make_context(sink=None, *, passages=(), replies=(), question="How long is an
         "rewrites": False,
         "record": record,
         "stop": asyncio.Event(),
+        "attached": (),
+        "describe": describe,
         "search": search,
         "grep": grep,
         "read": read,

@@ -49,6 +49,9 @@ class Talk:
     def turn_id(self):
         return self.ids[-1]
 
+    def attachments(self):
+        return ()
+
     async def ask(self, question, *, stop=None, sink=None, agent=None, number=None, **options):
         self.number = number or self.number + 1
         rows = list(self.rows)
@@ -68,6 +71,7 @@ class Talk:
             options=AskOptions(**{**self.options, **options}),
             history=history,
             number=self.number,
+            attachments=self.attachments(),
         )
         self.rows.append({"role": "user", "content": question})
         self.sink = sink or Sink()

@@ -51,6 +51,7 @@ async def prepare_context(state: TurnState, runtime: Runtime[TurnContext]) -> di
         "sources": [],
         "asker_background": [],
         "remembered": [],
+        "attached": "",
         "route": "",
         "notice": "",
     }
