@@ -135,6 +135,15 @@ class DescriptionFailed(DocumentFailure):
     )
 
 
+class PageUnreachable(DocumentFailure):
+    """A web page could not be fetched."""
+
+    code = "page_unreachable"
+    status = 502
+    retryable = True
+    user_message = _("The page could not be fetched: %(reason)s. What was read of it before is still there; try again.")
+
+
 class EmbeddingFailed(DocumentFailure):
     """The embedding model gave no usable vector for any part of the document."""
 

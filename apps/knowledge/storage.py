@@ -24,6 +24,7 @@ from apps.knowledge.models import (
     ChunkOverride,
     ChunkVector,
     Document,
+    DocumentImage,
     KnowledgeBase,
     Posting,
     StagedVector,
@@ -124,12 +125,22 @@ def _commit(
         if replaced:
             _erase_chunks(document.pk)
             _mark_applied(document, marks)
+            _carry_images(document, fresh=settled["markdown_key"] != document.markdown_key)
         StagedVector.objects.filter(document=document).delete()
         _copy(Chunk, CHUNK_COLUMNS, _chunk_rows(document, generation, drafts, marks, ids))
         _copy(ChunkVector, VECTOR_COLUMNS, _vector_rows(document, drafts, ids, vectors))
         _copy(Posting, POSTING_COLUMNS, iter(lambda: terms.read(BUFFER_BYTES), b""))
     document.take(settled)
     return True
+
+
+def _carry_images(document: Document, *, fresh: bool) -> None:
+    """Let go the pictures of a text that was read anew; those of the same text belong to the next generation."""
+    old = DocumentImage.objects.filter(document=document, generation__lte=document.generation)
+    if fresh:
+        old.delete()
+    else:
+        old.update(generation=document.generation + 1)
 
 
 def _mark_applied(document: Document, marks: Sequence[Mark]) -> None:

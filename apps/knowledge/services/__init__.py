@@ -20,10 +20,23 @@ from apps.knowledge.services.folders import create_folder, delete_folder, folder
 from apps.knowledge.services.ingestion import index_document, ingest_document, parse_document, take_turn
 from apps.knowledge.services.intake import add_document, replace_content
 from apps.knowledge.services.jobs import advance_jobs, cancel_job, join_upload, note_received, retry_job, start_job
+from apps.knowledge.services.sources import (
+    add_page,
+    add_questions,
+    add_text,
+    edit_questions,
+    edit_text,
+    refresh_page,
+    schedule_page,
+    unlock_document,
+)
 from apps.knowledge.services.sweeping import sweep, sweep_files, sweep_if_due
 
 __all__ = [
     "add_document",
+    "add_page",
+    "add_questions",
+    "add_text",
     "advance_jobs",
     "cancel_document",
     "cancel_documents",
@@ -34,6 +47,8 @@ __all__ = [
     "delete_documents",
     "delete_folder",
     "delete_knowledge_base",
+    "edit_questions",
+    "edit_text",
     "folder_at",
     "grant",
     "index_document",
@@ -43,6 +58,7 @@ __all__ = [
     "move_folder",
     "note_received",
     "parse_document",
+    "refresh_page",
     "reindex_document",
     "rename_folder",
     "reparse_document",
@@ -52,10 +68,12 @@ __all__ = [
     "retry_document",
     "retry_job",
     "revoke",
+    "schedule_page",
     "start_job",
     "sweep",
     "sweep_files",
     "sweep_if_due",
     "tag_documents",
     "take_turn",
+    "unlock_document",
 ]

@@ -3,20 +3,25 @@
 Each step is claimed, leased and idempotent; see docs in the app's README for the states.
 """
 
+import hashlib
 import logging
 import uuid
 from collections.abc import Collection
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from django.core.files.base import ContentFile, File
 from django.core.files.storage import default_storage
 from django.db import transaction
 
+from apps.common.text import display_name
+from apps.knowledge import questions
 from apps.knowledge.errors import BusyDocument, OriginalMissing
 from apps.knowledge.extraction import extract
 from apps.knowledge.models import Document, Job
+from apps.knowledge.parsers.parsed import Parsed
+from apps.knowledge.services import pictures, sources
 from apps.knowledge.services.documents import discard, enqueue, storing
 from apps.knowledge.services.fairness import next_waiting
 from apps.knowledge.services.jobs import finish_jobs
@@ -129,14 +134,40 @@ def _claim(
 
 def _parse(work: Work, password: str) -> None:
     document = work.document
+    page = {}
+    if document.kind == Document.Kind.WEB and not document.fetched_at:
+        work.report("fetching", slow=True)
+        page = sources.fetched(document)
+        replaced, document.file.name = document.file.name or "", page["file"]
+        document.content_type = page["content_type"]
+    try:
+        parsed = _read(work, password)
+        abandoned = str(document.parsed.get("key", ""))
+        _keep(work, parsed, page)
+    except BaseException:
+        if page:
+            discard(page["file"])
+        raise
+    if page:
+        discard(replaced)
+    if abandoned and abandoned != document.markdown_key:
+        discard(abandoned)
+
+
+def _read(work: Work, password: str) -> Parsed:
+    document = work.document
     password = password or (document.password.reveal() if document.password else "")
 
     def progress(stage: str, share: float) -> None:
         work.report(stage, share, slow=True)
 
+    if not document.file:
+        raise OriginalMissing
     try:
         with storing(), document.file.open("rb") as original:
-            parsed = extract(
+            if document.kind == Document.Kind.QA:
+                return Parsed(questions.markdown(questions.read(original.read())))
+            return extract(
                 original,
                 document.content_type,
                 workspace_id=document.workspace_id,
@@ -146,20 +177,39 @@ def _parse(work: Work, password: str) -> None:
             )
     except FileNotFoundError as error:
         raise OriginalMissing from error
-    abandoned = str(document.parsed.get("key", ""))
+
+
+def _keep(work: Work, parsed: Parsed, page: dict[str, Any]) -> None:
+    """Store the Markdown and settle the step; a page whose text is the one that answers already is done."""
+    document = work.document
+    content = parsed.markdown.encode("utf-8", "replace")
+    if page:
+        page["sha256"] = hashlib.sha256(document.source_url.encode() + b"\0" + content).hexdigest()
+        if document.generation and page["sha256"] == document.metadata.get("content_sha256"):
+            if not document.settle(Status.INDEXED, parsed={}, **page):
+                raise LeaseLost
+            return
+        page["name"] = display_name(str(parsed.metadata.get("title") or "") or document.name)
     key = f"documents/{document.workspace_id}/{document.pk}/{uuid.uuid4().hex}.md"
     try:
         with storing():
-            stored = default_storage.save(key, ContentFile(parsed.markdown.encode("utf-8", "replace")))
+            stored = default_storage.save(key, ContentFile(content))
     except BaseException:  # a full disk keeps the part that fitted
         discard(key)
         raise
-    left = {"key": stored, "pages": parsed.pages, "metadata": parsed.metadata}
-    if not document.settle(Status.PARSED, parsed=left):
-        discard(stored)
+    keys = pictures.store(document, parsed.pictures)
+    metadata = {**parsed.metadata, "content_sha256": page["sha256"]} if page else parsed.metadata
+    left = {"key": stored, "pages": parsed.pages, "metadata": metadata}
+    with transaction.atomic():
+        kept = document.settle(Status.PARSED, parsed=left, **page)
+        if kept:
+            keys = pictures.replace_pending(document, parsed.pictures, keys)
+    if not kept:
+        keys.append(stored)
+    for one in keys:
+        discard(one)
+    if not kept:
         raise LeaseLost
-    if abandoned and abandoned != document.markdown_key:
-        discard(abandoned)
 
 
 def _index(work: Work, embed: "Embed | None") -> None:
@@ -181,6 +231,10 @@ def _index(work: Work, embed: "Embed | None") -> None:
                 enqueue(document)
         return
     replaced = document.markdown_key
+    fresh = bool(replaced) and replaced != parsed["key"]
+    old = pictures.keys(document) if fresh else []
     indexing.index(work, markdown, parsed, embed=embed or indexing.embed)
-    if replaced and replaced != parsed["key"]:
+    if fresh:
         discard(replaced)
+    for key in old:
+        discard(key)

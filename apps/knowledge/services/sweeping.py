@@ -3,6 +3,7 @@
 import logging
 import time
 from datetime import timedelta
+from uuid import UUID
 
 from django.core.files.storage import default_storage
 from django.db import transaction
@@ -11,9 +12,10 @@ from django.utils import timezone
 from django_q.models import OrmQ
 
 from apps.knowledge import storage
-from apps.knowledge.models import Document, Folder, Job, KnowledgeBase
+from apps.knowledge.models import Document, DocumentImage, Folder, Job, KnowledgeBase
 from apps.knowledge.services.documents import UNDO, enqueue
 from apps.knowledge.services.jobs import advance_jobs, finish_jobs
+from apps.knowledge.services.sources import refresh_due
 
 logger = logging.getLogger(__name__)
 
@@ -89,6 +91,7 @@ def sweep(*, waited: timedelta = WAITED) -> dict[str, int]:
         "recovered": recover_expired(Document.objects.all()),
         "requeued": requeue_waiting(waited=waited),
         "erased": erase_deleted(),
+        "refreshed": refresh_due(),
         "jobs": finish_jobs(Job.objects.all()),
     }
 
@@ -141,9 +144,10 @@ def sweep_files() -> int:
                 known = Document.objects.filter(pk=name).values_list("file", "markdown_key", "parsed__key").first()
             except (ValueError, TypeError):
                 continue
+            pictures = set(DocumentImage.objects.filter(document=UUID(name)).values_list("key", flat=True))
             for file in default_storage.listdir(folder)[1]:
                 key = f"{folder}/{file}"
-                if key not in (known or ()) and default_storage.get_modified_time(key) < before:
+                if key not in (known or ()) and key not in pictures and default_storage.get_modified_time(key) < before:
                     default_storage.delete(key)
                     count += 1
             if known is None and not any(default_storage.listdir(folder)):

@@ -1,0 +1,287 @@
+"""Documents that are no uploaded files: web pages, texts written here, questions and answers; and locked files."""
+
+import asyncio
+import hashlib
+import uuid
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+from django.conf import settings
+from django.core.files.base import ContentFile
+from django.core.files.storage import default_storage
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from apps.common.errors import InvalidInput
+from apps.common.outbound.errors import OutboundError, OutboundTooLarge
+from apps.common.outbound.fetching import fetch
+from apps.common.text import display_name, legible
+from apps.knowledge import questions
+from apps.knowledge.errors import BusyDocument, FileTooLarge, PageUnreachable
+from apps.knowledge.models import Document, Folder, KnowledgeBase
+from apps.knowledge.parsers.sniffing import sniff_file
+from apps.knowledge.questions import Pair
+from apps.knowledge.services.documents import discard, enqueue, storing
+from apps.knowledge.services.intake import add_document, replace_content
+from apps.workspaces.models import User
+
+Kind, Status = Document.Kind, Document.Status
+FETCH_S = 60.0
+LONGEST_ADDRESS = 2_000
+MOST_HOURS = 24 * 366
+
+
+def add_page(
+    *,
+    knowledge_base: KnowledgeBase,
+    url: str,
+    actor: User,
+    folder: Folder | None = None,
+    refresh_hours: int | None = None,
+) -> Document:
+    """Queue a web page; the worker fetches it. The same address again gives the document that is there.
+
+    Raises:
+        InvalidInput: no http(s) address, or a time between refreshes that cannot be used.
+    """
+    address = address_of(url)
+    parts = urlsplit(address)
+    document = Document(
+        workspace_id=knowledge_base.workspace_id,
+        knowledge_base=knowledge_base,
+        kind=Kind.WEB,
+        folder=folder,
+        name=display_name(f"{parts.netloc}{parts.path}".replace("/", " ")),
+        source_url=address,
+        refresh_hours=_hours(refresh_hours),
+        size_bytes=0,
+        sha256=hashlib.sha256(address.encode()).hexdigest(),
+        uploaded_by=actor,
+    )
+    try:
+        with transaction.atomic():
+            document.save(force_insert=True)
+            enqueue(document)
+    except IntegrityError:
+        return Document.objects.get(knowledge_base=knowledge_base, source_url=address, deleted_at__isnull=True)
+    return document
+
+
+def refresh_page(*, document: Document, actor: User | None) -> None:
+    """Fetch a page again. Where its text is the same nothing else is done.
+
+    Raises:
+        BusyDocument: it is queued or being worked on, or is no page.
+    """
+    again = Document.objects.filter(pk=document.pk, kind=Kind.WEB, status__in=Document.FINAL, deleted_at__isnull=True)
+    with transaction.atomic():
+        moved = again.update(
+            status=Status.UPLOADED,
+            fetched_at=None,
+            refresh_at=next_refresh(document),
+            error_code="",
+            error_details={},
+            interruptions=0,
+            changed_at=timezone.now(),
+        )
+        document.refresh_from_db()
+        if not moved:
+            raise BusyDocument(state=document.get_status_display())
+        enqueue(document)
+
+
+def schedule_page(*, document: Document, refresh_hours: int | None, actor: User) -> None:
+    """Have a page fetched every so many hours, None for by hand only.
+
+    Raises:
+        InvalidInput: the number cannot be used.
+    """
+    document.refresh_hours = _hours(refresh_hours)
+    document.refresh_at = next_refresh(document)
+    document.save(update_fields=["refresh_hours", "refresh_at"])
+
+
+def refresh_due() -> int:
+    """Fetch the pages again whose time has come; return how many. Run by the sweeper."""
+    due = Document.objects.filter(refresh_at__lt=timezone.now(), status__in=Document.FINAL, deleted_at__isnull=True)
+    count = 0
+    for document in due[:200]:
+        try:
+            refresh_page(document=document, actor=None)
+        except BusyDocument:  # another sweeper was faster
+            continue
+        count += 1
+    return count
+
+
+def fetched(document: Document) -> dict[str, Any]:
+    """Fetch a document's page into the file store; return what changes on its row. For the worker.
+
+    Raises:
+        PageUnreachable, FileTooLarge, UnsupportedFileType: nothing was stored.
+        NoSpace, StorageFailed: nothing was stored.
+    """
+    try:
+        got = asyncio.run(fetch(document.source_url, max_bytes=settings.MAX_UPLOAD_BYTES, timeout_s=FETCH_S))
+    except OutboundTooLarge as error:
+        raise FileTooLarge(limit_mb=settings.MAX_UPLOAD_BYTES >> 20) from error
+    except OutboundError as error:
+        raise PageUnreachable(reason=error.message) from error
+    if got.status != 200:
+        raise PageUnreachable(reason=f"HTTP {got.status}")
+    file = ContentFile(got.body)
+    kind = sniff_file(file, f"page{_extension(got.url, got.content_type)}")
+    key = f"documents/{document.workspace_id}/{document.pk}/original-{uuid.uuid4().hex}"
+    file.seek(0)
+    try:
+        with storing():
+            default_storage.save(key, file)
+    except BaseException:
+        discard(key)
+        raise
+    now = timezone.now()
+    return {
+        "file": key,
+        "size_bytes": len(got.body),
+        "content_type": kind,
+        "fetched_at": now,
+        "refresh_at": next_refresh(document),
+    }
+
+
+def next_refresh(document: Document) -> Any:
+    """Return when a page is to be fetched next, None if only by hand."""
+    return timezone.now() + timedelta(hours=document.refresh_hours) if document.refresh_hours else None
+
+
+def add_text(
+    *, knowledge_base: KnowledgeBase, name: str, text: str, actor: User, folder: Folder | None = None
+) -> Document:
+    """Take in a text that was written here.
+
+    Raises:
+        InvalidInput: it has no name. EmptyFile, FileTooLarge: nothing was stored.
+    """
+    return add_document(
+        knowledge_base=knowledge_base,
+        file=ContentFile(legible(text).strip().encode()),
+        name=_title(name),
+        actor=actor,
+        folder=folder,
+        kind=Kind.TEXT,
+        content_type="text/markdown",
+    )
+
+
+def edit_text(*, document: Document, name: str, text: str, actor: User) -> bool:
+    """Change a text that was written here; False if nothing is different.
+
+    Raises:
+        BusyDocument: the document is none. InvalidInput, EmptyFile, FileTooLarge, SameContent.
+    """
+    if document.kind != Kind.TEXT:
+        raise BusyDocument(state=document.get_status_display())
+    file = ContentFile(legible(text).strip().encode())
+    return _changed(document, name, file, actor, "text/markdown")
+
+
+def add_questions(
+    *, knowledge_base: KnowledgeBase, name: str, pairs: Sequence[Pair], actor: User, folder: Folder | None = None
+) -> Document:
+    """Take in questions and answers. Each pair becomes a passage of its own.
+
+    Raises:
+        InvalidInput: no name, or no pair with a question and an answer.
+    """
+    return add_document(
+        knowledge_base=knowledge_base,
+        file=ContentFile(questions.stored(_pairs(pairs))),
+        name=_title(name),
+        actor=actor,
+        folder=folder,
+        kind=Kind.QA,
+        content_type=questions.CONTENT_TYPE,
+    )
+
+
+def edit_questions(*, document: Document, name: str, pairs: Sequence[Pair], actor: User) -> bool:
+    """Put other pairs in place of those that are there; False if nothing is different.
+
+    Raises:
+        BusyDocument: the document holds none. InvalidInput, SameContent.
+    """
+    if document.kind != Kind.QA:
+        raise BusyDocument(state=document.get_status_display())
+    return _changed(document, name, ContentFile(questions.stored(_pairs(pairs))), actor, questions.CONTENT_TYPE)
+
+
+def unlock_document(*, document: Document, password: str, actor: User) -> None:
+    """Try a locked file with a password. It is kept encrypted, for the next time the file is read.
+
+    Raises:
+        BusyDocument: the document does not wait for one.
+    """
+    locked = Document.objects.filter(pk=document.pk, error_code="password_required", deleted_at__isnull=True)
+    with transaction.atomic():
+        row = locked.select_for_update().first()
+        if row is None:
+            document.refresh_from_db()
+            raise BusyDocument(state=document.get_status_display())
+        row.password, row.status, row.error_code, row.error_details = password, Status.UPLOADED, "", {}
+        row.save(update_fields=["password", "status", "error_code", "error_details", "changed_at"])
+        enqueue(row)
+    document.refresh_from_db()
+
+
+def address_of(url: str) -> str:
+    """Return a page's address without what a server never sees.
+
+    Raises:
+        InvalidInput: it is none of http or https, or too long.
+    """
+    try:
+        parts = urlsplit(legible(url).strip())
+    except ValueError as error:
+        raise InvalidInput(field="url", reason="this is not an address") from error
+    if parts.scheme not in ("http", "https") or not parts.hostname or len(url) > LONGEST_ADDRESS:
+        raise InvalidInput(field="url", reason="it must begin with http:// or https://")
+    return urlunsplit((parts.scheme, parts.netloc, parts.path or "/", parts.query, ""))
+
+
+def _changed(document: Document, name: str, file: ContentFile[bytes], actor: User, content_type: str) -> bool:
+    title = _title(name)
+    if replace_content(document=document, file=file, actor=actor, content_type=content_type, name=title):
+        return True
+    if title == document.name:
+        return False
+    Document.objects.filter(pk=document.pk).update(name=title)
+    document.refresh_from_db()
+    return True
+
+
+def _title(name: str) -> str:
+    if not legible(name).strip():
+        raise InvalidInput(field="name", reason="it is empty")
+    return display_name(name)
+
+
+def _pairs(pairs: Sequence[Pair]) -> list[Pair]:
+    found = questions.cleaned(pairs)
+    if not found:
+        raise InvalidInput(field="pairs", reason="no question has an answer")
+    return found
+
+
+def _hours(hours: int | None) -> int | None:
+    if hours is not None and not 1 <= hours <= MOST_HOURS:
+        raise InvalidInput(field="refresh_hours", reason=f"must be between 1 and {MOST_HOURS}")
+    return hours
+
+
+def _extension(url: str, content_type: str) -> str:
+    if "html" in content_type:
+        return ".html"
+    last = urlsplit(url).path.rpartition("/")[2]
+    return f".{last.rpartition('.')[2]}" if "." in last else ".html" if not content_type else ".txt"
