@@ -8,6 +8,7 @@ from uuid import uuid4
 
 import pytest
 from django.core.files.base import ContentFile
+from django.core.files.storage import default_storage
 from django.urls import URLPattern, get_resolver, reverse
 
 PERSONAS = ("nobody", "mal", "bea", "ann")
@@ -43,6 +44,7 @@ EXPECTED = {
     ("post", "knowledge:upload-first"): (302, 404, 403, 422),
     ("get", "knowledge:show-document"): READ,
     ("get", "knowledge:download-original"): READ,
+    ("get", "knowledge:show-picture"): READ,
     ("post", "knowledge:retry-document"): (302, 404, 404, 302),
     ("post", "knowledge:cancel-document"): (302, 404, 404, 409),
     ("post", "knowledge:delete-document"): MANAGE,
@@ -63,6 +65,7 @@ RESTRICTED = [
     ("get", "knowledge:show-progress"),
     ("get", "knowledge:show-document"),
     ("get", "knowledge:download-original"),
+    ("get", "knowledge:show-picture"),
 ]
 # Of django-allauth's routes, these and no others.
 ACCOUNT_ROUTES = {
@@ -98,7 +101,7 @@ def test_every_route_is_in_the_table():
 def arguments(acme, ann, handbook):
     """The arguments of each route that takes any; all name things of acme, conversations are ann's."""
     from apps.conversations.models import Citation, Conversation, Message, Turn
-    from apps.knowledge.models import Document
+    from apps.knowledge.models import Document, DocumentImage
     from apps.models.models import ModelConfig
 
     document = Document(
@@ -106,6 +109,10 @@ def arguments(acme, ann, handbook):
     )
     document.file.save("original", ContentFile(b"# Plan"), save=False)
     document.save()
+    key = default_storage.save("documents/picture.png", ContentFile(b"picture"))
+    picture = DocumentImage.objects.create(
+        document=document, generation=1, name="a.png", key=key, content_type="image/png", size_bytes=7
+    )
     conversation = Conversation.objects.create(workspace=acme, owner=ann)
     turn = Turn.objects.create(
         conversation=conversation, number=1, client_id=str(uuid4()), status="succeeded", question="Why?"
@@ -122,6 +129,7 @@ def arguments(acme, ann, handbook):
         "knowledge:create-sample": {},
         "knowledge:upload-first": {},
         "knowledge:upload-documents": base,
+        "knowledge:show-picture": {**file, "name": picture.name},
         "models:list-models": {},
         "models:add-model": {},
         "models:show-usage": {},

@@ -17,6 +17,7 @@ urlpatterns = [
     path(f"{BASE}documents/", documents.upload_documents, name="upload-documents"),
     path(DOCUMENT, documents.show_document, name="show-document"),
     path(f"{DOCUMENT}original/", documents.download_original, name="download-original"),
+    path(f"{DOCUMENT}pictures/<str:name>", documents.show_picture, name="show-picture"),
     path(f"{DOCUMENT}retry/", documents.retry_document, name="retry-document"),
     path(f"{DOCUMENT}cancel/", documents.cancel_document, name="cancel-document"),
     path("documents/", documents.upload_first, name="upload-first"),

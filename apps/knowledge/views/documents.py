@@ -16,10 +16,10 @@ from django.utils.translation import ngettext
 from django.views.decorators.http import require_POST, require_safe
 from django_htmx.http import trigger_client_event
 
-from apps.common.errors import InvalidInput
+from apps.common.errors import InvalidInput, NotFound
 from apps.knowledge import originals, services, sheets
 from apps.knowledge.errors import OriginalMissing
-from apps.knowledge.models import Document, KnowledgeBase
+from apps.knowledge.models import Document, DocumentImage, KnowledgeBase
 from apps.knowledge.services.beginning import begin_knowledge_base
 from apps.workspaces.pages import PersonRequest, enter
 
@@ -87,6 +87,22 @@ def download_original(request: PersonRequest, slug: str, document_id: UUID) -> H
         return originals.download(document)
     except FileNotFoundError as error:
         raise OriginalMissing from error
+
+
+@require_safe
+@login_required
+def show_picture(request: PersonRequest, slug: str, document_id: UUID, name: str) -> HttpResponseBase:
+    """Send a picture out of a document to whoever may read the document."""
+    frame = enter(request, slug)
+    images = DocumentImage.objects.visible_to(request.user).filter(document__workspace=frame["workspace"])
+    # Of the generation that answers; the one in the making only while there is no other.
+    found = images.filter(document=document_id, name=name).order_by("generation").first()
+    if found is None:
+        raise NotFound
+    try:
+        return originals.picture(found)
+    except FileNotFoundError as error:
+        raise NotFound from error
 
 
 @require_POST
