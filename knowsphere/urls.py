@@ -6,6 +6,7 @@ from django.urls import URLPattern, URLResolver, include, path, re_path
 from apps.agents.api import urls as agents
 from apps.common import views
 from apps.conversations.api import urls as conversations
+from apps.conversations.views.sharing import show_shared
 from apps.knowledge.api import urls as knowledge
 from apps.memory.api import urls as memory
 from apps.models.api import urls as models
@@ -31,6 +32,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("accounts/", include("apps.workspaces.account_urls")),
     path("i18n/", include("django.conf.urls.i18n")),
     path("admin/", admin.site.urls),
+    path("shared/<str:token>/", show_shared, name="show-shared"),
     path("", include("apps.workspaces.urls")),
     path("<slug:slug>/", include("apps.models.urls")),
     path("<slug:slug>/", include("apps.knowledge.urls")),

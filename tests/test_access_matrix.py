@@ -55,6 +55,19 @@ EXPECTED = {
     ("post", "conversations:ask"): OWN_ACT,
     ("post", "conversations:delete-conversation"): OWN_ACT,
     ("post", "conversations:restore-conversation"): (302, 404, 404, 404),
+    ("get", "conversations:list-conversations"): READ,
+    ("post", "conversations:rename-conversation"): (302, 404, 404, 422),
+    ("post", "conversations:pin-conversation"): OWN_ACT,
+    ("post", "conversations:archive-conversation"): OWN_ACT,
+    ("get", "conversations:export-conversation"): OWN,
+    ("post", "conversations:share-conversation"): OWN_ACT,
+    ("post", "conversations:unshare-conversation"): OWN_ACT,
+    ("get", "show-shared"): READ,  # a link for the workspace; for anyone: test_sharing.py
+    ("post", "conversations:rate-turn"): OWN_ACT,
+    ("get", "conversations:suggest-questions"): OWN,
+    ("post", "conversations:upload-attachment"): (302, 404, 422, 422),
+    ("get", "conversations:download-attachment"): OWN,
+    ("post", "conversations:remove-attachment"): (302, 404, 404, 204),
     ("get", "conversations:show-turn"): OWN,
     ("get", "conversations:show-source"): OWN,
     ("get", "conversations:show-citation"): OWN_ACT,
@@ -100,7 +113,7 @@ def test_every_route_is_in_the_table():
 @pytest.fixture
 def arguments(acme, ann, handbook):
     """The arguments of each route that takes any; all name things of acme, conversations are ann's."""
-    from apps.conversations.models import Citation, Conversation, Message, Turn
+    from apps.conversations.models import Attachment, Citation, Conversation, Message, Share, Turn
     from apps.knowledge.models import Document, DocumentImage
     from apps.models.models import ModelConfig
 
@@ -121,6 +134,12 @@ def arguments(acme, ann, handbook):
     citation = Citation.objects.create(
         message=answer, n=1, document="plan.md", document_id=document.pk, text="# Plan", heading="Part one"
     )
+    attachment = Attachment(
+        workspace=acme, owner=ann, name="a.txt", kind="document", media_type="text/plain", size_bytes=1
+    )
+    attachment.file.save("a.txt", ContentFile(b"a"), save=False)
+    attachment.save(force_insert=True)
+    share = Share.objects.create(conversation=conversation, turn=turn)
     model = ModelConfig.objects.create(workspace=acme, kind="chat", name="m", base_url="http://127.0.0.1:9/v1")
     base, file, talk = {"base_id": handbook.pk}, {"document_id": document.pk}, {"conversation_id": conversation.pk}
     special = {
@@ -137,6 +156,12 @@ def arguments(acme, ann, handbook):
         "conversations:new-question": {},
         "conversations:start-conversation": {},
         "conversations:ask": talk,
+        "conversations:list-conversations": {},
+        "conversations:upload-attachment": {},
+        "conversations:download-attachment": {"attachment_id": attachment.pk},
+        "conversations:remove-attachment": {"attachment_id": attachment.pk},
+        "conversations:rate-turn": {"turn_id": turn.pk},
+        "conversations:suggest-questions": {"turn_id": turn.pk},
         "conversations:show-turn": {"turn_id": turn.pk},
         "conversations:show-source": {"turn_id": turn.pk, "n": 1},
         "conversations:show-citation": {"citation_id": citation.pk},
@@ -145,6 +170,8 @@ def arguments(acme, ann, handbook):
     by_kind["model"] = {"model_id": model.pk}
 
     def arguments(route):
+        if route == "show-shared":
+            return {"token": share.token}
         if not route.startswith(("models:", "knowledge:", "conversations:")):
             return {}
         kind = route.partition("-")[2]

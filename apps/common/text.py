@@ -1,6 +1,7 @@
 """Text from outside, made safe for the database and for the eye."""
 
 import re
+from uuid import UUID
 
 NUL_AND_SURROGATES = re.compile("[\x00\ud800-\udfff]")
 INVISIBLE = re.compile(
@@ -39,3 +40,11 @@ def whole(text: str, *, most: int = 2**31 - 1) -> int | None:
     """Return the number that an address's parameter holds, None if it is no whole number from 0 to ``most``."""
     plain = text.isascii() and text.isdecimal() and len(text) <= 10
     return int(text) if plain and int(text) <= most else None
+
+
+def identifier(text: str) -> UUID | None:
+    """Return the id that an address's parameter holds, None if it is none."""
+    try:
+        return UUID(text) if len(text) == 36 else None
+    except ValueError:
+        return None

@@ -19,9 +19,14 @@ def download(document: Document) -> StreamingHttpResponse:
     Raises:
         FileNotFoundError: the store has lost it.
     """
-    response = StreamingHttpResponse(_pieces(document.file.open("rb")), content_type="application/octet-stream")
-    response["Content-Disposition"] = content_disposition_header(True, document.name) or "attachment"
-    response["Content-Length"] = str(document.size_bytes)
+    return send(document.file.open("rb"), name=document.name, size_bytes=document.size_bytes)
+
+
+def send(file: IO[Any], *, name: str, size_bytes: int) -> StreamingHttpResponse:
+    """Return an open file's bytes as a download, and close it when they are sent."""
+    response = StreamingHttpResponse(_pieces(file), content_type="application/octet-stream")
+    response["Content-Disposition"] = content_disposition_header(True, name) or "attachment"
+    response["Content-Length"] = str(size_bytes)
     response["Content-Security-Policy"] = "sandbox; default-src 'none'"
     response["X-Content-Type-Options"] = "nosniff"
     response["Cache-Control"] = "private, no-store"

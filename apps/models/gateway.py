@@ -244,6 +244,11 @@ async def transcribe(model: ResolvedModel, audio: bytes, *, file_name: str, lang
     return await _instead(model, call)
 
 
+def chat_now(model: ResolvedModel, request: ChatRequest) -> ChatReply:
+    """Do what ``chat`` does, for callers without an event loop."""
+    return asyncio.run(_and_close(chat(model, request)))
+
+
 def describe_now(model: ResolvedModel, image: bytes, *, media_type: str, prompt: str) -> str:
     """Do what ``describe`` does, for callers without an event loop: the worker and commands."""
     return asyncio.run(_and_close(describe(model, image, media_type=media_type, prompt=prompt)))

@@ -27,6 +27,7 @@ ACTS: dict[str, Act] = {
     "create_knowledge_base": Act(MEMBERS, "knowledge:write"),
     "create_agent": Act(MEMBERS, "agents:write"),
     "ask": Act(ALL, "conversations:write"),
+    "share_outside": Act(MEMBERS, "conversations:write"),
     "run_evaluation": Act(MEMBERS, "evaluations:write"),
     "add_model": Act(MANAGERS, "models:write"),
     "set_budget": Act(MANAGERS, "models:write"),

@@ -1,10 +1,15 @@
-// The place to ask: Enter sends, the draft survives a reload, the choice of bases is told in words.
+// The place to ask: Enter sends, the draft survives a reload, the choice of bases is told in words,
+// files are taken by drop, paste and choice.
+
+import { Files } from "./files.js";
 
 const form = document.querySelector("[data-composer]");
+let files = null;
 
 if (form) {
   const field = form.elements.text;
   const key = `ks-draft-${location.pathname.split("/")[1]}-${form.dataset.draft}`;
+  files = new Files(form);
 
   if (!field.value) field.value = sessionStorage.getItem(key) ?? "";
   field.addEventListener("input", () => sessionStorage.setItem(key, field.value));
@@ -15,13 +20,13 @@ if (form) {
     form.requestSubmit();
   });
   form.addEventListener("submit", (event) => {
-    if (!field.value.trim()) {
-      event.preventDefault();
-      event.stopImmediatePropagation();
-      field.focus();
+    if (field.value.trim() && files.settled()) {
+      sessionStorage.removeItem(key);
       return;
     }
-    sessionStorage.removeItem(key);
+    event.preventDefault();
+    event.stopImmediatePropagation();
+    field.focus();
   });
   form.addEventListener("change", name);
   addEventListener("pageshow", name);
@@ -45,21 +50,32 @@ function name() {
   else label.textContent = form.dataset.some.replace("%s", chosen.length);
 }
 
+/** A name of its own for a question, so that a repeated frame is harmless. */
+export const clientId = () => crypto.randomUUID?.() ?? `${Date.now()}-${Math.random().toString(36).slice(2)}`;
+
 /** What the form asks for, as the socket's frame; null if there is nothing to ask. */
 export function question() {
   const text = form.elements.text.value.trim();
-  if (!text) return null;
+  return text ? { ...options(), text, attachments: files.ids() } : null;
+}
+
+/** A frame with what the form chooses beside the words: where to look, the web, the language. */
+export function options() {
   return {
     type: "ask",
-    text,
-    client_id: crypto.randomUUID?.() ?? `${Date.now()}-${Math.random().toString(36).slice(2)}`,
+    text: "",
+    client_id: clientId(),
     knowledge_bases: [...form.querySelectorAll("[name=kb]:checked")].map((box) => box.value),
+    web: Boolean(form.elements.web?.checked),
     language: form.elements.language.value || null,
   };
 }
 
-/** Empty the field, or put a text back that could not be sent. */
+/** Empty the field and the files, or put a question back that could not be sent. */
 export function write(text) {
   form.elements.text.value = text;
   form.elements.text.dispatchEvent(new Event("input"));
 }
+
+/** The files that go with the question, and none from now on. */
+export const takeFiles = () => files.take();

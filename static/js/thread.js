@@ -1,7 +1,8 @@
 // A conversation: one socket, the turns that it tells of, the composer, and following the end.
 
+import { codes, watchAnswers } from "./answers.js";
 import { toast } from "./app.js";
-import { question, write } from "./composer.js";
+import { question, takeFiles, write } from "./composer.js";
 import { watchMarkers } from "./panel.js";
 import { ConversationSocket } from "./socket.js";
 import { LiveTurn } from "./turn.js";
@@ -18,7 +19,7 @@ const base = `/${location.pathname.split("/")[1]}/turns/TURN/`;
 const urls = { turn: base, source: `${base}sources/0/` };
 
 const turns = new Map(); // by the server's id
-let pending = null; // { frame, turn }: a question that the server has not taken yet
+const pending = new Map(); // client_id → { frame, turn }: questions that the server has not taken yet
 let following = true;
 
 for (const article of page.querySelectorAll("article[data-turn]")) {
@@ -29,7 +30,7 @@ const socket = new ConversationSocket(page.dataset.socket, { open, frame, waitin
 
 function open(again) {
   for (const turn of turns.values()) if (!turn.over) resume(turn);
-  if (pending) socket.send(pending.frame); // the same client_id: never a second turn
+  for (const { frame } of pending.values()) socket.send(frame); // the same client_id: never a second turn
   if (again) catchUp();
 }
 
@@ -41,8 +42,9 @@ async function catchUp() {
   if (!response?.ok || response.redirected) return;
   const fresh = new DOMParser().parseFromString(await response.text(), "text/html");
   for (const article of fresh.querySelectorAll("article[data-turn]")) {
-    if (document.getElementById(article.id) || pending) continue;
+    if (document.getElementById(article.id) || pending.size) continue;
     toEnd.before(article);
+    codes(article);
     if (!["queued", "running"].includes(article.dataset.status)) continue;
     turns.set(article.dataset.turn, new LiveTurn(article));
     resume(turns.get(article.dataset.turn));
@@ -71,22 +73,45 @@ function frame(event) {
 
 /** A turn that this page did not know: its own question, or one of another tab. */
 function begin(event) {
-  if (event.question === undefined) {
+  if (event.question === undefined || event.client_id === undefined) {
     socket.send({ type: "resume", turn: event.turn, after: 0 });
     return null;
   }
-  const mine = pending && (event.client_id ? event.client_id === pending.frame.client_id : event.question.trim() === pending.frame.text);
-  const turn = mine ? pending.turn : LiveTurn.draw(event.question);
-  if (mine) pending = null;
-  else toEnd.before(turn.article);
-  turn.adopt(event.turn, urls);
+  const mine = pending.get(event.client_id);
+  const turn = mine ? mine.turn : LiveTurn.draw(event.question, event.attachments);
+  pending.delete(event.client_id);
+  if (!mine && !place(turn, event.parent)) return null;
+  turn.adopt(event.turn, event.parent, urls);
   turns.set(event.turn, turn);
   return turn;
+}
+
+/** Put another tab's question behind the one that it follows; what stood there is another branch now. */
+function place(turn, parent) {
+  const before = parent ? document.getElementById(`turn-${parent}`) : null;
+  if (parent && !before) {
+    if (pending.size === 0 && !running()) location.assign(location.pathname); // it belongs to a branch that is not shown
+    return false;
+  }
+  clearAfter(before);
+  toEnd.before(turn.article);
+  return true;
+}
+
+/** Take away all articles behind one; without one, all. */
+function clearAfter(article) {
+  const all = [...thread.querySelectorAll(":scope > article")];
+  for (const old of all.slice(article ? all.indexOf(article) + 1 : 0)) {
+    turns.delete(old.dataset.turn);
+    old.remove();
+  }
 }
 
 async function finish(turn, event) {
   if (event.status === "interrupted") turn.text = ""; // what was seen above last_seq is void
   await turn.settle().catch(() => null);
+  codes(turn.article);
+  globalThis.htmx?.process(turn.article);
   turns.delete(turn.id);
   const answered = event.status === "succeeded" || event.status === "waiting";
   page.querySelector("[data-announce]").textContent = answered ? words.ready : words.broken;
@@ -96,11 +121,18 @@ async function finish(turn, event) {
 
 function failed(event) {
   toast(event.message ?? words.refused, { state: "bad" });
-  if (!pending) return;
-  pending.turn.article.remove();
-  write(pending.frame.text);
-  pending = null;
+  const [id, mine] = [...pending].at(-1) ?? [];
+  if (!mine) return;
+  pending.delete(id);
+  takeBack(mine);
   mode();
+}
+
+/** A question that was not taken goes back into the field; what it stood in place of comes back. */
+function takeBack({ frame, turn, replaced }) {
+  turn.article.remove();
+  if (replaced.length) toEnd.before(...replaced);
+  else write(frame.text);
 }
 
 function refused() {
@@ -112,75 +144,73 @@ function waiting(left) {
   offline.hidden = left === null;
   if (left === null) return;
   offline.querySelector("[data-offline-text]").textContent = left > 0 ? words.lost.replace("%s", left) : words.connecting;
-  if (pending) pending.turn.wait(words.waiting);
+  for (const { turn } of pending.values()) turn.wait(words.waiting);
 }
 offline.querySelector("[data-reconnect]").addEventListener("click", () => socket.now());
 
 // Asking and stopping
 
 const running = () => [...turns.values()].find((turn) => !turn.over);
+const busy = () => Boolean(pending.size || running());
 
+/** Send and Stop share a place; while an answer is written, what is typed may be sent to wait its turn. */
 function mode() {
-  const busy = Boolean(pending || running());
-  sendButton.hidden = busy;
-  stopButton.hidden = !busy;
-  if (!busy) stopButton.disabled = false;
+  const typed = form.elements.text.value.trim() !== "";
+  sendButton.hidden = busy() && !typed;
+  stopButton.hidden = !busy() || typed;
+  if (!busy()) stopButton.disabled = false;
 }
+form.elements.text.addEventListener("input", mode);
 
 form.addEventListener("submit", (event) => {
+  if ("past" in page.dataset) return; // far up in the past: the form leads to the end
   event.preventDefault();
   const asked = question();
-  if (!asked || pending || running()) return;
-  ask(asked);
+  if (!asked) return;
   write("");
+  ask(asked, { files: takeFiles() });
 });
 
-function ask(asked) {
-  const turn = LiveTurn.draw(asked.text);
+/** Put a question into the thread and send it: at the end, or in place of an article and all behind it. */
+function ask(frame, { replacing = null, files = [] } = {}) {
+  if ("past" in page.dataset && !replacing) {
+    write(frame.text);
+    form.requestSubmit();
+    return;
+  }
+  const replaced = replacing ? [...thread.querySelectorAll(":scope > article")] : [];
+  replaced.splice(0, replacing ? replaced.indexOf(replacing) : 0);
+  if (!replacing && !frame.parent && !busy()) frame.parent = lastShown();
+  for (const old of replaced) old.remove();
+  const turn = LiveTurn.draw(frame.text, files);
   toEnd.before(turn.article);
-  pending = { frame: asked, turn };
-  if (!socket.send(asked)) turn.wait(words.waiting);
+  if (busy()) turn.wait(words.sayQueued);
+  pending.set(frame.client_id, { frame, turn, replaced });
+  if (!socket.send(frame)) turn.wait(words.waiting);
   following = true;
   mode();
   follow();
 }
+
+/** The turn that is last on this page: what is asked here follows it, whatever another tab has asked. */
+const lastShown = () => [...thread.querySelectorAll(":scope > article[data-turn]")].at(-1)?.dataset.turn ?? null;
 
 stopButton.addEventListener("click", () => {
   const turn = running();
   if (turn && socket.send({ type: "stop", turn: turn.id })) {
     stopButton.disabled = true;
     turn.wait(words.stopping);
-  } else if (pending && !socket.ready) {
-    pending.turn.article.remove();
-    write(pending.frame.text);
-    pending = null;
+  } else if (pending.size && !socket.ready) {
+    for (const mine of pending.values()) takeBack(mine);
+    pending.clear();
     mode();
   }
 });
 
 document.addEventListener("click", (event) => {
-  const retry = event.target.closest?.("[data-retry]");
-  if (retry && !pending && !running()) {
-    ask({ ...questionOf(retry.closest("article")) });
-    return;
-  }
-  const copy = event.target.closest?.("[data-copy]");
-  if (copy) copyAnswer(copy.closest("article"));
+  const article = event.target.closest?.("[data-withdraw]")?.closest("article");
+  if (article?.dataset.turn) socket.send({ type: "stop", turn: article.dataset.turn });
 });
-
-function questionOf(article) {
-  const kept = form.elements.text.value;
-  form.elements.text.value = article.querySelector(".q").textContent;
-  const asked = question();
-  form.elements.text.value = kept;
-  return asked;
-}
-
-async function copyAnswer(article) {
-  const sources = [...article.querySelectorAll(".sources > .src")].map((source) => source.innerText.replace(/\s*\n\s*/g, " "));
-  await navigator.clipboard.writeText([article.querySelector(".answer").innerText, ...sources].join("\n\n"));
-  toast(document.body.dataset.copied);
-}
 
 // Following the end: only a reader who is there already is moved.
 
@@ -202,9 +232,10 @@ function follow() {
 
 setInterval(() => {
   for (const turn of turns.values()) turn.tick();
-  pending?.turn.tick();
+  for (const { turn } of pending.values()) turn.tick();
 }, 100);
 
 watchMarkers();
+watchAnswers({ ask, busy });
 mode();
-thread.scrollTop = thread.scrollHeight;
+if (!location.hash) thread.scrollTop = thread.scrollHeight;

@@ -25,9 +25,20 @@ export class LiveTurn {
     this.reset();
   }
 
-  static draw(question) {
+  static draw(question, files = []) {
     const article = document.getElementById("turn-template").content.firstElementChild.cloneNode(true);
     article.querySelector(".q").textContent = question;
+    const list = article.querySelector(".files");
+    list.hidden = !files.length;
+    for (const file of files) {
+      const item = document.createElement("li");
+      item.className = "chip";
+      const name = document.createElement("bdi");
+      name.className = "trunc";
+      name.textContent = file.name;
+      item.append(name);
+      list.append(item);
+    }
     return new LiveTurn(article);
   }
 
@@ -45,16 +56,37 @@ export class LiveTurn {
   }
 
   /** Name the turn that the server made of the question. */
-  adopt(id, urls) {
+  adopt(id, parent, urls) {
     this.id = id;
+    this.article.dataset.parent = parent ?? "";
     this.article.id = `turn-${id}`;
     this.article.dataset.turn = id;
     this.article.dataset.url = urls.turn.replace("TURN", id);
     this.article.dataset.sourceUrl = urls.source.replace("TURN", id);
   }
 
+  /** It waits behind another turn, and may be withdrawn. */
+  queue() {
+    this.wait(words.sayQueued);
+    this.queued = document.createElement("button");
+    this.queued.type = "button";
+    this.queued.className = "btn quiet sm";
+    this.queued.dataset.withdraw = "";
+    this.queued.textContent = words.sayWithdraw;
+    this.article.querySelector(".ask-acts").append(this.queued);
+  }
+
+  unqueue() {
+    if (!this.queued) return;
+    this.queued.remove();
+    this.queued = null;
+    this.waited = true; // its clock begins now, not when it was asked
+    this.label.textContent = words.working;
+    this.began = performance.now();
+  }
+
   tick() {
-    if (!this.over) this.time.textContent = `· ${seconds(performance.now() - this.began)}`;
+    if (!this.over && !this.queued) this.time.textContent = `· ${seconds(performance.now() - this.began)}`;
   }
 
   /** Apply one event. False if events are missing before it, so that they must be asked for. */
@@ -63,8 +95,14 @@ export class LiveTurn {
     const jump = frame.type === "turn.finished" && frame.status === "interrupted";
     if (frame.seq !== this.seq + 1 && !jump) return false;
     this.seq = frame.seq;
-    this.began = Math.min(this.began, performance.now() - frame.at_ms);
+    if (!this.waited) this.began = Math.min(this.began, performance.now() - frame.at_ms);
     switch (frame.type) {
+      case "turn.queued":
+        if (frame.waiting) this.queue();
+        break;
+      case "turn.started":
+        this.unqueue();
+        break;
       case "token":
         this.write(frame.text);
         break;
@@ -197,6 +235,10 @@ export class LiveTurn {
       this.answer = answer;
     }
     this.details.replaceWith(details);
+    this.article.querySelector(".asked").replaceWith(final.querySelector(".asked"));
+    const files = final.querySelector(".files");
+    if (files) this.article.querySelector(".files")?.replaceWith(files);
+    if (final.dataset.attachments) this.article.dataset.attachments = final.dataset.attachments;
     this.article.querySelector(".after").replaceWith(final.querySelector(".after"));
     this.article.dataset.status = final.dataset.status;
     this.article.setAttribute("aria-label", final.getAttribute("aria-label"));

@@ -68,8 +68,9 @@ def test_a_conversation_and_the_side_bar(queries, acme, ann):
     def add(conversation, numbers):
         for number in numbers:
             turn = Turn.objects.create(
-                conversation=conversation, number=number, client_id=str(number), status="succeeded", question="Why?"
-            )
+                conversation=conversation, number=number, client_id=str(number), status="succeeded", question="Why?",
+                parent=conversation.turns.order_by("-number").first(),
+            )  # fmt: skip
             Message.objects.create(conversation=conversation, turn=turn, role="assistant", text="So.")
 
     talk = Conversation.objects.create(workspace=acme, owner=ann, title="Why?")
@@ -79,4 +80,5 @@ def test_a_conversation_and_the_side_bar(queries, acme, ann):
     add(talk, range(3, 30))
     many = queries("conversations:show-conversation", slug=acme.slug, conversation_id=talk.pk)
     assert few == many
-    assert many <= MOST + 4  # turns, and their messages, citations and events
+    # the branch, its turns, messages, citations, events and versions; the share link; the models to choose from
+    assert many <= MOST + 8

@@ -76,9 +76,12 @@ def test_stop_keeps_what_was_written_and_the_next_question_works(open_tab):
     expect(page.locator("article .note")).to_contain_text("Stopped by you")
     assert "word" in shown(page)
     page.locator("[data-retry]").click()
-    expect(page.locator("article .q").nth(1)).to_have_text("say 500 20")
+    expect(page.locator("[data-stop]")).to_be_visible()
+    expect(page.locator(".open-block")).to_contain_text("word")
     page.locator("[data-stop]").click()
-    await_status(page, "stopped", 1)
+    await_status(page, "stopped")
+    assert page.locator("article").count() == 1
+    expect(page.locator(".versions")).to_contain_text("2 / 2")
 
 
 def test_a_failure_keeps_the_text_and_says_what_to_do(open_tab):

@@ -11,6 +11,8 @@ from apps.conversations.services.keeping import (
     start_conversation,
     title_of,
 )
+from apps.conversations.services.rating import rate_turn, withdraw_rating
+from apps.conversations.services.sharing import share_conversation, unshare_conversation
 
 __all__ = [
     "add_attachment",
@@ -18,11 +20,15 @@ __all__ = [
     "delete_conversation",
     "find_turn",
     "pin_conversation",
+    "rate_turn",
     "remove_attachment",
     "rename_conversation",
     "restore_conversation",
+    "share_conversation",
     "start_conversation",
     "start_turn",
     "stop_turn",
     "title_of",
+    "unshare_conversation",
+    "withdraw_rating",
 ]

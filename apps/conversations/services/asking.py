@@ -170,6 +170,8 @@ async def _fetch(connection: rows.Connection, queryset: models.QuerySet[Any, Any
 async def _attached(connection: rows.Connection, row: rows.DictRow, turn_id: UUID) -> tuple[Attachment, ...]:
     """Return what was attached on the way to this turn, this turn's own too."""
     numbers = await rows_branches.read_attachments(connection, row["id"], turn_id, limit=PATH)
+    if not numbers:
+        return ()
     wanted = AttachmentRow.objects.filter(pk__in=[one for _number, one in numbers]).order_by()
     cursor = await connection.execute(*rows.compiled(wanted.with_facts()))
     facts: dict[UUID, rows.DictRow] = {fact["id"]: fact for fact in await cursor.fetchall()}

@@ -1,7 +1,7 @@
 """Files that come with a question: taken in, read at once, taken back."""
 
 from django.core.files import File
-from django.db import close_old_connections
+from django.db import close_old_connections, connection
 
 from apps.common.text import display_name
 from apps.conversations import attachment_errors as errors
@@ -42,7 +42,8 @@ def add_attachment(*, workspace: Workspace, file: File[bytes], name: str, actor:
     name = display_name(name)
     media_type = sniff_file(file, name)
     image = media_type in PICTURES
-    close_old_connections()  # none is held while the file is read
+    if not connection.in_atomic_block:
+        close_old_connections()  # none is held while the file is read
     text = _text(file, media_type, image=image)
     attachment = Attachment(
         workspace=workspace,

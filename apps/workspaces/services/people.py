@@ -11,7 +11,7 @@ from apps.workspaces.models import Membership, Role, User, Workspace
 # First path segments that are routes, so no workspace may have them as its slug.
 RESERVED_SLUGS = frozenset(
     {"accounts", "admin", "api", "healthz", "readyz", "i18n", "static", "media", "ws", "widget"}
-    | {"new", "help", "v1", "mcp", "manifest", "files"}
+    | {"new", "help", "v1", "mcp", "manifest", "files", "shared"}
 )
 
 

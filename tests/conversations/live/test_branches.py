@@ -193,3 +193,59 @@ async def test_a_person_has_so_many_turns_and_sockets_and_no_more(tab, server, p
     async with tab() as one:
         await one.ask("say 1")
         assert (await one.turn())["status"] == "succeeded"
+
+
+async def test_a_turn_is_given_the_files_of_its_branch(tab, people, conversation, monkeypatch):
+    from django.core.files.base import ContentFile
+
+    from apps.conversations.models import Attachment
+    from tests.conversations import scripted
+
+    given = []
+
+    async def run_turn(request, *, events, stop):
+        given.append(
+            [
+                (one.number, one.name, one.characters, await one.text(), await one.content())
+                for one in request.attachments
+            ]
+        )
+        return await scripted.run_turn(request, events=events, stop=stop)
+
+    def attach(name, owner=people.ann):
+        row = Attachment(
+            workspace=people.acme, owner=owner, name=name, kind="document", media_type="text/plain", size_bytes=1,
+            text=f"text of {name}",
+        )  # fmt: skip
+        row.file.save(name, ContentFile(name.encode()), save=False)
+        row.save(force_insert=True)
+        return str(row.pk)
+
+    monkeypatch.setattr(engine.ENGINE, "run_turn", run_turn)
+    one, two, theirs = await in_thread(lambda: [attach("one"), attach("two"), attach("three", people.bea)])
+    async with tab() as tab_:
+        await tab_.ask("say 1", attachments=[one, one])
+        queued = await tab_.until("turn.queued")
+        assert queued["attachments"] == [{"id": one, "name": "one", "kind": "document"}]
+        await tab_.turn()
+        first = queued["turn"]
+        await tab_.ask("say 1", attachments=[two])
+        await tab_.turn()
+        await tab_.ask("say 1", parent=first)
+        await tab_.turn()
+        await tab_.ask("", regenerate=first)
+        assert (await tab_.until("turn.queued"))["attachments"] == [{"id": one, "name": "one", "kind": "document"}]
+        await tab_.turn()
+        await tab_.ask("say 1", attachments=[theirs])
+        assert (await tab_.until("error"))["details"] == {"field": "attachments"}
+        await in_thread(lambda: Attachment.objects.filter(pk=one).delete())
+        await tab_.ask("say 1", parent=first)
+        assert (await tab_.turn())["type"] == "turn.finished"
+    whole = {name: (name, len(f"text of {name}"), f"text of {name}", name.encode()) for name in ("one", "two")}
+    assert given == [
+        [(1, *whole["one"])],
+        [(1, *whole["one"]), (2, *whole["two"])],
+        [(1, *whole["one"])],
+        [(4, *whole["one"])],
+        [],
+    ]

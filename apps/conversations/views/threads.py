@@ -8,20 +8,21 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
-from django.urls import reverse
-from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 from django.views.decorators.vary import vary_on_headers
 
+from apps.agents.tools import catalog
 from apps.common.errors import KnowSphereError
-from apps.common.text import whole
+from apps.common.text import identifier, whole
 from apps.conversations import pages, services, sources, steps
 from apps.conversations.forms import AskForm
-from apps.conversations.models import Citation, Conversation, Turn
+from apps.conversations.frames import MAX_ATTACHMENTS
+from apps.conversations.models import Citation, Conversation, Feedback, Share, Turn
 from apps.knowledge.models import KnowledgeBase
 from apps.knowledge.services import sample
 from apps.models import gateway
+from apps.models.models import Kind, ModelConfig
 from apps.workspaces import permissions
 from apps.workspaces.models import Workspace
 from apps.workspaces.pages import PersonRequest, enter
@@ -65,9 +66,11 @@ def show_conversation(request: PersonRequest, slug: str, conversation_id: UUID) 
     frame = enter(request, slug)
     mine = Conversation.objects.visible_to(request.user).filter(workspace=frame["workspace"])
     conversation = get_object_or_404(mine, pk=conversation_id)
-    before = whole(request.GET.get("before", ""))
-    turns, earlier = pages.show_turns(conversation, before=before)
-    context = {"conversation": conversation, "turns": turns, "earlier": earlier, "section": "ask"}
+    turn, before = (identifier(request.GET.get(name, "")) for name in ("turn", "before"))
+    window = pages.show_turns(conversation, turn=turn, before=before)
+    share = Share.objects.visible_to(request.user).filter(conversation=conversation).first()
+    context = {"conversation": conversation, "window": window, "turns": window.turns, "share": share}
+    context |= {"leaf": window.end, "reasons": Feedback.Reason.choices, "section": "ask"}
     context |= {**_composer(request, frame["workspace"]), "step_words": steps.words()}
     return render(request, "conversations/show_conversation.html", {**frame, **context})
 
@@ -83,29 +86,8 @@ def ask(request: PersonRequest, slug: str, conversation_id: UUID) -> HttpRespons
     if form.is_valid():
         async_to_sync(services.start_turn)(conversation, form.ask(), actor=request.user)
     else:
-        messages.error(request, _("The question is empty. Write one and send it again."))
+        messages.error(request, " ".join(str(error) for errors in form.errors.values() for error in errors))
     return redirect("conversations:show-conversation", slug, conversation.pk)
-
-
-@require_POST
-@login_required
-def delete_conversation(request: PersonRequest, slug: str, conversation_id: UUID) -> HttpResponse:
-    """Delete a conversation at once; the page offers Undo for as long as it is not erased."""
-    frame = enter(request, slug)
-    mine = Conversation.objects.editable_by(request.user).filter(workspace=frame["workspace"])
-    services.delete_conversation(conversation=get_object_or_404(mine, pk=conversation_id), actor=request.user)
-    undo = reverse("conversations:restore-conversation", args=[slug, conversation_id])
-    messages.success(request, _("The conversation was deleted."), extra_tags=undo)
-    return redirect("conversations:new-question", slug)
-
-
-@require_POST
-@login_required
-def restore_conversation(request: PersonRequest, slug: str, conversation_id: UUID) -> HttpResponse:
-    """Undo a deletion that is not carried out yet."""
-    enter(request, slug)
-    services.restore_conversation(conversation_id=conversation_id, actor=request.user)
-    return redirect("conversations:show-conversation", slug, conversation_id)
 
 
 @require_safe
@@ -115,8 +97,11 @@ def show_turn(request: PersonRequest, slug: str, turn_id: UUID) -> HttpResponse:
     """Return one turn as it is stored; the page's script puts it in place of what it drew itself."""
     frame = enter(request, slug)
     turns = Turn.objects.visible_to(request.user).filter(conversation__workspace=frame["workspace"])
-    turn = get_object_or_404(pages.with_parts(turns), pk=turn_id)
-    return render(request, "conversations/partials/_turn.html", {**frame, "shown": pages.show_turn(turn)})
+    turn = get_object_or_404(pages.with_parts(turns).select_related("conversation", "feedback"), pk=turn_id)
+    [shown] = pages.with_versions(turn.conversation, [pages.show_turn(turn)])
+    context = {"shown": shown, "conversation": turn.conversation, "models": _models(request, frame["workspace"])}
+    context |= {"reasons": Feedback.Reason.choices}
+    return render(request, "conversations/partials/_turn.html", {**frame, **context, "last": True})
 
 
 @require_safe
@@ -158,4 +143,13 @@ def _composer(request: PersonRequest, workspace: Workspace) -> dict[str, Any]:
         "chosen": request.GET.getlist("kb"),
         "by_builtin": model.provider == "builtin",
         "form": AskForm(),
+        "models": _models(request, workspace),
+        "web_ready": "web_search" in catalog.TOOLS,
+        "most_attachments": MAX_ATTACHMENTS,
     }
+
+
+def _models(request: PersonRequest, workspace: Workspace) -> list[ModelConfig]:
+    """Return the models that one answer may be asked of, in place of the usual one."""
+    usable = ModelConfig.objects.visible_to(request.user).usable_in(workspace.pk)
+    return list(usable.filter(kind=Kind.CHAT, enabled=True).own_first())

@@ -1,0 +1,187 @@
+"""What people do with a conversation in the browser: in Chinese on a dark phone, in English on a light desk."""
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.conversations.live.conftest import conversation, db, people, server, session  # noqa: F401 (fixtures)
+from tests.pages.test_thread import ask, await_status, open_tab, shown  # noqa: F401
+
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("live-thread")]
+
+DESK = {"viewport": {"width": 1440, "height": 900}, "locale": "en-GB", "color_scheme": "light"}
+PHONE = {"viewport": {"width": 390, "height": 844}, "locale": "zh-CN", "color_scheme": "dark", "has_touch": True}
+
+
+@pytest.fixture(params=["en-desk-light", "zh-phone-dark"])
+def page(request, open_tab, faults):  # noqa: F811
+    page = open_tab(**(DESK if request.param.startswith("en") else PHONE))
+    expect(page.locator("html")).to_have_attribute("lang", "en" if request.param.startswith("en") else "zh-hans")
+    return page
+
+
+def tell(page, text):
+    page.locator("#question").fill(text)
+    page.keyboard.press("Enter")
+
+
+def last(page):
+    return page.locator("article").last
+
+
+def no_sideways(page):
+    assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+
+
+def test_edit_regenerate_and_step_through_versions(page):
+    tell(page, "say 3")
+    await_status(page, "succeeded")
+    tell(page, "say 4")
+    await_status(page, "succeeded", 1)
+    page.locator("article").first.locator("[data-edit]").click()
+    field = page.locator(".edit textarea")
+    expect(field).to_be_focused()
+    field.fill("say 5")
+    field.press("Enter")
+    expect(page.locator("article")).to_have_count(1)
+    expect(page.locator("article .q")).to_have_text("say 5")
+    await_status(page, "succeeded")
+    expect(page.locator(".versions")).to_contain_text("2 / 2")
+    page.locator("[data-again] > button[type=submit]").click()
+    expect(page.locator(".versions")).to_contain_text("3 / 3")
+    await_status(page, "succeeded")
+    no_sideways(page)
+    page.locator(".versions a").first.click()
+    expect(page.locator(".versions")).to_contain_text("2 / 3")
+    page.locator(".versions a").first.click()
+    expect(page.locator(".versions")).to_contain_text("1 / 3")
+    expect(page.locator("article")).to_have_count(2)
+    tell(page, "history")
+    await_status(page, "succeeded", 2)
+    assert "say3" in shown(page, 2)
+    assert "say5" not in shown(page, 2)
+    page.locator("article").first.locator("[data-edit]").click()
+    page.keyboard.press("Escape")
+    expect(page.locator(".edit")).to_have_count(0)
+    expect(page.locator("article").first.locator("[data-edit]")).to_be_focused()
+
+
+def test_a_question_waits_behind_the_answer_and_may_be_withdrawn(page):
+    tell(page, "wait")
+    expect(page.locator(".open-block")).to_contain_text("Waiting")
+    tell(page, "say 3")
+    expect(page.locator("article").nth(1).locator("[data-withdraw]")).to_be_visible()
+    tell(page, "say 4")
+    page.locator("article").nth(1).locator("[data-withdraw]").click()
+    await_status(page, "stopped", 1)
+    expect(page.locator("[data-stop]")).to_be_visible()
+    page.locator("[data-stop]").click()
+    await_status(page, "stopped", 0)
+    await_status(page, "succeeded", 2)
+    page.reload()
+    assert [page.locator("article").nth(n).get_attribute("data-status") for n in range(3)] == [
+        "stopped",
+        "stopped",
+        "succeeded",
+    ]
+
+
+def test_a_thumb_asks_why_and_keeps_it(page):
+    tell(page, "cite")
+    await_status(page, "succeeded")
+    page.locator(".thumbs button[value=bad]").first.click()
+    why = page.locator(".why")
+    expect(why.locator("textarea")).to_be_visible()
+    why.locator("input[value=incomplete]").check()
+    why.locator("textarea").fill("No date.")
+    why.locator("input[name=kept]").check()
+    why.locator("button.primary").click()
+    expect(page.locator(".why")).not_to_have_attribute("open", "")
+    page.reload()
+    assert page.locator(".thumbs button").nth(1).get_attribute("aria-pressed") == "true"
+    page.locator(".why summary").click()
+    expect(page.locator(".why textarea")).to_have_value("No date.")
+    no_sideways(page)
+
+
+def test_rename_pin_archive_search_and_delete_with_undo(page):
+    tell(page, "say 3 0 needle-in-hay")
+    await_status(page, "succeeded")
+
+    def menu(selector):
+        page.locator("[popovertarget=talk-menu]").click()
+        page.locator(f"#talk-menu {selector}").click()
+
+    menu("[popovertarget=rename-talk-menu]")
+    page.locator("#title-talk-menu").fill("Hay and 针")
+    page.keyboard.press("Enter")
+    expect(page.locator("h1")).to_have_text("Hay and 针")
+    menu("button[name=pinned]")
+    menu("button[name=archived]")
+    expect(page.locator(".toast")).to_be_visible()
+    page.goto(re.sub(r"conversations/.*", "conversations/all/?q=needle", page.url))
+    expect(page.locator(".found")).to_have_text("needle")
+    no_sideways(page)
+    page.locator(".talks [popovertarget^=menu-]").first.click()
+    page.locator(".talk-menu:popover-open .bad").click()
+    expect(page.locator(".talks")).to_have_count(0)
+    page.locator(".toast form button").click()
+    expect(page.locator("h1")).to_have_text("Hay and 针")
+
+
+def test_share_outside_and_take_it_back(page, new_tab, faults):
+    tell(page, "cite")
+    await_status(page, "succeeded")
+    page.reload()
+    page.locator("[popovertarget=talk-menu]").click()
+    page.locator("#talk-menu [popovertarget=share]").click()
+    page.locator("#share .switch").check()
+    page.locator("#share button.primary").click()
+    link = page.locator("#share-link").input_value()
+    stranger = new_tab(**PHONE)
+    stranger.goto(link)
+    expect(stranger.locator(".answer")).to_contain_text("Economy class is booked")
+    assert stranger.locator(".src").count() == 2
+    assert "Travel policy" not in stranger.content()
+    no_sideways(stranger)
+    page.locator("#share .danger").click()
+    expect(page.locator("#share-link")).to_have_count(0)
+    stranger.reload()
+    assert "/accounts/login/" in stranger.url
+
+
+def test_files_by_choice_paste_and_drop(page, tmp_path):
+    notes = tmp_path / "notes.md"
+    notes.write_text("# Notes\n\nTen days.")
+    page.locator("[data-attach]").set_input_files(notes)
+    expect(page.locator(".composer .files [data-id]")).to_have_count(1, timeout=60_000)
+    page.evaluate(
+        """() => {
+            const data = new DataTransfer();
+            data.items.add(new File(["# More"], "more.md", { type: "text/markdown" }));
+            const field = document.getElementById("question");
+            field.dispatchEvent(new ClipboardEvent("paste", { clipboardData: data, bubbles: true, cancelable: true }));
+            document.body.dispatchEvent(new DragEvent("drop", { dataTransfer: data, bubbles: true, cancelable: true }));
+        }"""
+    )
+    expect(page.locator(".composer .files [data-id]")).to_have_count(3, timeout=60_000)
+    page.locator(".composer .files button").nth(2).click()
+    expect(page.locator(".composer .files [data-id]")).to_have_count(2)
+    no_sideways(page)
+    tell(page, "say 3")
+    expect(page.locator(".composer .files li")).to_have_count(0)
+    await_status(page, "succeeded")
+    expect(page.locator("article .files")).to_contain_text("more.md")
+    page.reload()
+    expect(page.locator("article .files a")).to_have_count(2)
+
+
+def test_a_file_that_is_refused_says_why(page, tmp_path, faults):
+    file = tmp_path / "program.exe"
+    file.write_bytes(b"MZ\x90\x00" + b"\x00" * 64)
+    page.locator("[data-attach]").set_input_files(file)
+    expect(page.locator(".composer .files [data-s=bad]")).to_be_visible()
+    expect(page.locator(".toast[data-s=bad]")).to_be_visible()
+    assert [fault for fault in faults if "415" not in fault] == []
+    faults.clear()
