@@ -11,7 +11,7 @@ INVISIBLE = re.compile(
 
 def storable(text: str) -> str:
     """Drop what PostgreSQL refuses: NUL and lone surrogates. For chat text, names, arguments."""
-    return NUL_AND_SURROGATES.sub("", text)
+    return NUL_AND_SURROGATES.sub("", text) if NUL_AND_SURROGATES.search(text) else text
 
 
 def legible(text: str) -> str:
@@ -19,7 +19,8 @@ def legible(text: str) -> str:
 
     Zero-width joiner and non-joiner stay: Persian, Hindi and emoji need them.
     """
-    return INVISIBLE.sub("", storable(text))
+    text = storable(text)
+    return INVISIBLE.sub("", text) if INVISIBLE.search(text) else text
 
 
 def display_name(name: str, *, limit: int = 255) -> str:

@@ -5,6 +5,7 @@ is recognised in a process of its own, so that one beyond its limits costs that 
 the others, and its metadata names what was not read.
 """
 
+import re
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -34,6 +35,7 @@ RECOGNISING_S = 2_400.0  # for all of them together: the task that calls has an 
 OF_A_PAGE = (ParseTimeout, ParseMemory, BrokenFile, SuspiciousFile)  # what costs a page, not the document
 BETTER = 1.2  # times the text that a page holds: the least that recognised text replaces it with
 
+SAID = re.compile(r"\S")
 Progress = Callable[[str, float], None]
 
 
@@ -65,7 +67,7 @@ def extract(
         parsed, failure = _recognised(parsed, file, content_type, password, check, progress)
     if parsed.pictures:
         parsed = _captioned(parsed, workspace_id, check, progress, facts=failure is None)
-    if without_references(parsed.markdown).strip():
+    if SAID.search(without_references(parsed.markdown)):
         return parsed
     if failure:
         raise failure

@@ -4,6 +4,7 @@ Each process that reads files keeps one sandbox process, started with the first 
 is. It reads one file at a time; a second thread waits.
 """
 
+import codecs
 import contextlib
 import json
 import os
@@ -20,12 +21,13 @@ from typing import IO, Any
 from apps.common.text import storable
 from apps.knowledge.errors import FAILURES, BrokenFile, DocumentFailure, ParseMemory, ParseTimeout, failure
 from apps.knowledge.parsers import TEXT_TYPES
-from apps.knowledge.parsers.illustrations import PICTURE_NAME
+from apps.knowledge.parsers.illustrations import LARGEST, PICTURE_NAME
 from apps.knowledge.parsers.parsed import Parsed, Picture
 from apps.knowledge.sandbox.limits import A_PAGE, Limits
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 LOOK_EVERY_S = 0.25
+BLOCK_BYTES = 1 << 20
 LONGEST_PASSWORD = 255
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}  # none of them would survive a fork
 
@@ -127,7 +129,7 @@ def _read_once(file: IO[bytes], request: dict[str, Any], check: Callable[[], Non
         if answer["exit"]:
             raise _ended(answer["exit"], answer["peak_bytes"], limits)
         result.seek(0)
-        return _understood(result.read())
+        return _understood(result)
 
 
 def _exchange(request: dict[str, Any], descriptors: list[int], check: Callable[[], None]) -> dict[str, int]:
@@ -177,34 +179,45 @@ def _ended(status: int, peak_bytes: int, limits: Limits) -> DocumentFailure:
     return BrokenFile(reason=f"ended with {status}")
 
 
-def _understood(outcome: bytes) -> Parsed:
+def _understood(outcome: IO[bytes]) -> Parsed:
     """Check the shape of what the reader wrote: it is as trustworthy as the file."""
-    line, _newline, blobs = outcome.partition(b"\n")
     try:
-        found = json.loads(line)
+        found = json.loads(outcome.readline())
         if "code" in found:
             known = found["code"] in FAILURES and isinstance(found["details"], dict)
             raise failure(found["code"], found["details"]) if known else BrokenFile()
-        markdown, pages, metadata = found["markdown"], found["pages"], found["metadata"]
+        pages, metadata = found["pages"], found["metadata"]
         marks = [(int(number), int(start)) for number, start in pages]
         unread = [int(number) for number in found["unread"]]
-        pictures = list(_pictures(found["pictures"], blobs))
-        if not isinstance(markdown, str) or not isinstance(metadata, dict):
-            raise BrokenFile(reason="no text")
+        markdown = _text(outcome, int(found["markdown"]))
+        pictures = list(_pictures(found["pictures"], outcome))
+        if not isinstance(metadata, dict):
+            raise BrokenFile(reason="no facts")
     except (ValueError, KeyError, TypeError) as error:
         raise BrokenFile(reason="the reader's answer makes no sense") from error
     facts = {storable(str(name)): _fact(value) for name, value in metadata.items()}
     return Parsed(storable(markdown), marks, facts, unread, pictures)
 
 
-def _pictures(listed: list[Any], blobs: bytes) -> Iterator[Picture]:
-    at = 0
+def _text(outcome: IO[bytes], size: int) -> str:
+    """Return the next ``size`` bytes as text. Grown in place, so that a large one is held once and not three times."""
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    text = ""
+    while size > 0 and (block := outcome.read(min(size, BLOCK_BYTES))):
+        size -= len(block)
+        text += decoder.decode(block, final=size == 0)
+    if size:
+        raise ValueError("cut off")
+    return text
+
+
+def _pictures(listed: list[Any], outcome: IO[bytes]) -> Iterator[Picture]:
     for name, size, width, height, page in listed:
-        if not PICTURE_NAME.fullmatch(name) or not 0 < size <= len(blobs) - at:
+        data = outcome.read(int(size)) if 0 < int(size) <= LARGEST else b""
+        if not PICTURE_NAME.fullmatch(name) or len(data) != size:
             raise ValueError(name)
         media_type = f"image/{name.rpartition('.')[2]}"
-        yield Picture(name, media_type, blobs[at : at + size], int(width), int(height), int(page) if page else None)
-        at += size
+        yield Picture(name, media_type, data, int(width), int(height), int(page) if page else None)
 
 
 def _fact(value: Any) -> Any:

@@ -7,7 +7,7 @@ kernel ends when its time, CPU or memory is up. Text files go to one child that 
 are imported before the fork, so a file costs milliseconds.
 
 Answer: one line of JSON: {"exit": 0 or a negative signal number, "peak_bytes"}. The result is a line of JSON
-too, then the bytes of pictures, never a pickle: the reading child is not trusted.
+too, then the bytes of the Markdown and of pictures, never a pickle: the reading child is not trusted.
 """
 
 import inspect
@@ -18,6 +18,7 @@ import signal
 import socket
 import sys
 import time
+from collections.abc import Iterator
 from functools import partial
 from typing import Any, BinaryIO
 
@@ -147,10 +148,10 @@ def _serve_texts(channel: socket.socket) -> None:
 
 
 def _read_one(request: dict[str, Any], descriptors: list[int]) -> None:
-    """Read the file and write the outcome: {"markdown", …} or {"code", "details"} as JSON, then the pictures' bytes."""
+    """Read the file and write how it went."""
     with os.fdopen(os.dup(descriptors[0]), "rb") as file, os.fdopen(os.dup(descriptors[1]), "wb") as out:
         try:
-            out.write(_outcome(request, file))
+            out.writelines(_outcome(request, file))
             out.flush()
         except MemoryError:
             _replace(out, {"code": "parse_memory", "details": {}})
@@ -180,29 +181,32 @@ def _read(request: dict[str, Any], file: BinaryIO) -> Parsed:
     return parse(file)
 
 
-def _outcome(request: dict[str, Any], file: BinaryIO) -> bytes:
+def _outcome(request: dict[str, Any], file: BinaryIO) -> Iterator[bytes]:
+    """Yield a line of JSON, then what it announces: the Markdown's bytes, then the pictures'."""
     try:
         with collected() as album:
             parsed = _read(request, file)
         pictures = list(album.pictures.values())
         metadata = {**parsed.metadata, "pictures_left_out": album.left_out} if album.left_out else parsed.metadata
+        markdown = parsed.markdown.encode("utf-8", "replace")
         found: dict[str, Any] = {
-            "markdown": parsed.markdown,
+            "markdown": len(markdown),
             "pages": parsed.pages,
             "metadata": metadata,
             "unread": parsed.unread,
             "pictures": [(one.name, len(one.data), one.width, one.height, one.page) for one in pictures],
         }
-        text = json.dumps(found, ensure_ascii=False).encode("utf-8", "replace")
-        return b"\n".join((text, b"".join(one.data for one in pictures)))
+        yield json.dumps(found).encode() + b"\n"
+        yield markdown
+        yield from (one.data for one in pictures)
     except ParseFailure as failure:
-        return json.dumps({"code": failure.code, "details": failure.details}).encode()
+        yield json.dumps({"code": failure.code, "details": failure.details}).encode()
     except MemoryError:
-        return b'{"code": "parse_memory", "details": {}}'
+        yield b'{"code": "parse_memory", "details": {}}'
     except RecursionError:
-        return b'{"code": "broken_file", "details": {"reason": "nested too deeply"}}'
+        yield b'{"code": "broken_file", "details": {"reason": "nested too deeply"}}'
     except Exception as error:  # noqa: BLE001 (the edge: whatever a library throws, the file is at fault)
-        return json.dumps({"code": "broken_file", "details": {"reason": type(error).__name__}}).encode()
+        yield json.dumps({"code": "broken_file", "details": {"reason": type(error).__name__}}).encode()
 
 
 def _replace(out: BinaryIO, found: dict[str, Any]) -> None:
