@@ -58,10 +58,11 @@ def until(rule: Rule, today: date) -> date:
 
 
 def written(amount: Decimal, unit: str) -> str:
-    """Return an amount for people: whole tokens, money to a hundredth, or finer where it is less."""
-    if unit == TOKENS:
-        return formats.number_format(amount, decimal_pos=0, force_grouping=True)
-    return formats.number_format(amount, decimal_pos=2 if amount >= 1 or not amount else 6, force_grouping=True)
+    """Return an amount for people: whole tokens, money to a hundredth, or two digits of it where it is less."""
+    places = 0 if unit == TOKENS else 2
+    if unit != TOKENS and 0 < amount < Decimal("0.1"):
+        places = min(9, 1 - amount.adjusted())
+    return formats.number_format(amount, decimal_pos=places, use_l10n=True, force_grouping=True)
 
 
 def exhausted(rule: Rule, spent: Decimal, model: ResolvedModel | None = None) -> BudgetExhausted:

@@ -8,6 +8,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from apps.common.outbound.errors import OutboundError
+from apps.common.text import legible
 from apps.models import connections, quirks
 from apps.models.chat import ChatReply, ChatRequest, ResolvedModel, Usage
 from apps.models.errors import (
@@ -24,6 +25,9 @@ from apps.models.requests import chat_body, cleaned
 from apps.models.retries import retrying
 from apps.models.tokens import estimate, estimate_prompt
 from apps.models.wire.deltas import Broken, DeltaReader, Refused, read_usage
+
+LISTING_S = 15.0
+MOST_LISTED = 1_000
 
 
 async def complete(model: ResolvedModel, request: ChatRequest) -> ChatReply:
@@ -70,6 +74,27 @@ async def transcribe_remotely(model: ResolvedModel, audio: bytes, file_name: str
         else None
     )
     return value["text"].strip(), said or Usage(completion=estimate(value["text"]), estimated=True)
+
+
+async def list_names(model: ResolvedModel) -> list[str]:
+    """Return the names of the models that a vendor says it has, in its order; at most a thousand.
+
+    Raises:
+        ModelUnavailable, ModelRefused, ModelAddressRefused, ModelOverloaded, ModelTimeout.
+    """
+    import httpx2
+
+    with _translated(model):
+        response = await connections.client(model).get(
+            "/models", cast_to=httpx2.Response, options={"timeout": LISTING_S}
+        )
+        value = response.json()
+    rows = value.get("data") or value.get("models") if isinstance(value, dict) else value
+    if not isinstance(rows, list):
+        raise ModelUnavailable(model=model.base_url, reason=_("its answer is no list of models"))
+    names = [row.get("id") or row.get("name") for row in rows if isinstance(row, dict)]
+    found = [legible(name)[:200].strip() for name in names[:MOST_LISTED] if isinstance(name, str)]
+    return list(dict.fromkeys(name for name in found if name))
 
 
 async def post(model: ResolvedModel, path: str, body: dict[str, Any]) -> Any:

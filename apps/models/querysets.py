@@ -6,7 +6,7 @@ from uuid import UUID
 
 from django.db import models
 from django.db.models import Avg, Count, F, Q, Sum
-from django.db.models.functions import TruncDate
+from django.db.models.functions import TruncDate, TruncWeek
 
 from apps.workspaces import rights
 from apps.workspaces.principals import Principal, Who
@@ -63,11 +63,22 @@ class UsageRecordQuerySet(models.QuerySet["UsageRecord"]):
         rows = groups.annotate(failed=failed, **_SUMS, ms=Avg("ms"))
         return [dict(row) for row in rows.order_by(F("cost").desc(nulls_last=True), "-tokens_in", "model")]
 
-    def by_day(self) -> list[dict[str, Any]]:
-        """Sum up tokens and calls by day, in the active time zone."""
-        days = self.annotate(day=TruncDate("at")).values("day")
-        rows = days.annotate(tokens=Sum(F("tokens_in") + F("tokens_out")), calls=Count("pk"))
-        return [dict(row) for row in rows.order_by("day")]
+    def by_person(self) -> list[dict[str, Any]]:
+        """Sum up by person and currency, those who used most first; work of nobody has no person."""
+        groups = self.values("user", "user__name", "user__email", "currency").annotate(**_SUMS)
+        return [dict(row) for row in groups.order_by(F("cost").desc(nulls_last=True), "-tokens_in", "user")]
+
+    def by_time_and_purpose(self, *, weeks: bool = False) -> list[dict[str, Any]]:
+        """Sum up tokens, calls and costs by day (or by week, from Monday on) and purpose, in the active time zone."""
+        day = TruncDate(TruncWeek("at")) if weeks else TruncDate("at")
+        groups = self.annotate(day=day).values("day", "purpose", "currency")
+        sums = groups.annotate(tokens=Sum(F("tokens_in") + F("tokens_out")), calls=Count("pk"), cost=Sum("cost"))
+        return [dict(row) for row in sums.order_by("day", "purpose")]
+
+    def by_workspace(self) -> list[dict[str, Any]]:
+        """Sum up by workspace and currency, the most expensive first: for the operator."""
+        groups = self.values("workspace", "workspace__slug", "currency").annotate(**_SUMS)
+        return [dict(row) for row in groups.order_by(F("cost").desc(nulls_last=True), "-tokens_in", "workspace")]
 
     def by_day_and_model(self) -> list[dict[str, Any]]:
         """Sum up by day, model, kind, purpose and currency."""

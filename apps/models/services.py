@@ -1,16 +1,18 @@
 """Writes to configured models."""
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import asdict, replace
 from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.db import transaction
+from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from apps.common.errors import InvalidInput, KnowSphereError, NotAllowed, NotFound
 from apps.common.fields import MASK, Secret
 from apps.common.text import legible
-from apps.models import ledger, pacing, quirks
+from apps.models import discovery, ledger, pacing, quirks
 from apps.models.accounting import Caller, charged_to
 from apps.models.configuration import validate_configuration
 from apps.models.errors import ModelInUse
@@ -22,7 +24,7 @@ from apps.models.users import uses_of
 from apps.workspaces import permissions
 from apps.workspaces.models import User, Workspace
 
-CHANGEABLE = ("provider", "name", "base_url", "configuration", "is_default", "enabled", "fallback")
+CHANGEABLE = ("provider", "name", "base_url", "configuration", "is_default", "is_fast", "enabled", "fallback")
 
 
 @transaction.atomic
@@ -82,13 +84,37 @@ def change_model(*, model: ModelConfig, actor: User, api_key: str = "", **change
     address = str(changes.get("base_url", model.base_url)).strip().rstrip("/")
     if address != model.base_url and model.api_key is not None and not key:
         raise InvalidInput(field=_("Key"), reason=_("a new address needs the key entered again"))
+    before = model.name
     for name in CHANGEABLE:
-        if name in changes:
+        if name in changes and name != "base_url":
             setattr(model, name, changes[name])
-    model.name, model.base_url = _one_line(model.name), address
+    model.name = _one_line(model.name)
     if key:
         model.api_key = Secret(key)
+    if key or address != model.base_url or changes.get("name", before) != before:
+        model.tested = {}  # what was found out then may not hold now
+    model.base_url = address
     return _stored(model)
+
+
+@transaction.atomic
+def choose_model(
+    *, workspace: Workspace, actor: User, kind: str, model: ModelConfig | None, fast: bool = False
+) -> None:
+    """Let one of the workspace's models do a job; None leaves it to the operator, the environment, the built-in.
+
+    Raises:
+        NotFound, NotAllowed: the actor may not choose there.
+        InvalidInput: the model is of another workspace or another kind, or switched off.
+    """
+    permissions.require("add_model", actor=actor, workspace=workspace)
+    if model is not None and (model.workspace_id != workspace.pk or model.kind != kind or not model.enabled):
+        raise InvalidInput(field=_("Model"), reason=_("it is not one that can do this job"))
+    role = "is_fast" if fast else "is_default"
+    own = ModelConfig.objects.filter(workspace=workspace, kind=kind)
+    own.filter(**{role: True}).update(**{role: False})
+    if model is not None:
+        own.filter(pk=model.pk).update(**{role: True})
 
 
 @transaction.atomic
@@ -116,7 +142,7 @@ def delete_model(*, model: ModelConfig, actor: User) -> None:
 
 
 def test_model(*, model: ModelConfig, actor: User) -> Trial:
-    """Call a model as real work would, and say how it went. Booked to the actor like any other call.
+    """Call a model as real work would, and say how it went; the row keeps it. Booked to the actor like any call.
 
     Raises:
         NotFound: the actor may not edit this model.
@@ -125,11 +151,49 @@ def test_model(*, model: ModelConfig, actor: User) -> Trial:
     pacing.forget()  # whoever tests a model has just repaired it
     with charged_to(Caller(model.workspace_id, actor.pk)):
         try:
-            return attempt_now(replace(from_row(model), fallback=None))
+            trial = attempt_now(replace(from_row(model), fallback=None))
         except KnowSphereError as error:
-            return Trial(False, 0, error=error.message, code=error.code)
+            trial = Trial(False, 0, error=error.message, code=error.code)
         finally:
             ledger.flush()
+    model.tested = {**asdict(trial), "at": timezone.now().isoformat()}
+    if trial.dimensions and not model.configuration.get("dimensions"):
+        model.configuration = {**model.configuration, "dimensions": trial.dimensions}  # measured, not believed
+    model.save(update_fields=["tested", "configuration"])
+    return trial
+
+
+def add_ollama_models(*, names: Sequence[str], actor: User) -> list[ModelConfig]:
+    """Add models of the Ollama on this machine for all workspaces; the first of a kind answers from now on.
+
+    Raises:
+        NotAllowed: the actor is not staff.
+        InvalidInput: there is no Ollama, or it has no such model.
+    """
+    if not actor.is_staff:
+        raise NotAllowed
+    found = dict(discovery.ollama_models() or ())
+    unknown = [name for name in names if name not in found]
+    if unknown or not names:
+        raise InvalidInput(field=_("Model"), reason=_("the Ollama on this machine has no such model"))
+    made = []
+    for name in names:
+        operators = ModelConfig.objects.filter(workspace=None, kind=found[name])
+        if operators.filter(provider="ollama", name=name).exists():
+            continue
+        first = not operators.filter(is_default=True).exists()
+        address = discovery.OLLAMA + "/v1"
+        model = add_model(
+            workspace=None,
+            kind=found[name],
+            provider="ollama",
+            name=name,
+            base_url=address,
+            actor=actor,
+            is_default=first and found[name] != Kind.EMBEDDING,
+        )
+        made.append(model)
+    return made
 
 
 def _require_editable(model: ModelConfig, actor: User) -> None:
@@ -163,9 +227,12 @@ def _stored(model: ModelConfig) -> ModelConfig:
     ):
         rule = _("another model of the same kind, of this workspace or the operator; none for embeddings")
         raise InvalidInput(field=_("Instead, while it is down"), reason=rule)
-    if model.is_default:
-        same_place = ModelConfig.objects.filter(workspace=model.workspace, kind=model.kind, is_default=True)
-        same_place.exclude(pk=model.pk).update(is_default=False)
+    if model.is_fast and model.kind != Kind.CHAT:
+        raise InvalidInput(field=_("Fast model beside the default"), reason=_("only chat models have one"))
+    for role in ("is_default", "is_fast"):
+        if getattr(model, role):
+            same_place = ModelConfig.objects.filter(workspace=model.workspace, kind=model.kind, **{role: True})
+            same_place.exclude(pk=model.pk).update(**{role: False})
     model.save()
     quirks.forget()
     pacing.forget()

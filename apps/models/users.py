@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from apps.common.registry import Registry
+from apps.models.jobs import WORK
 from apps.models.models import ModelConfig
 from apps.workspaces.models import User
 
@@ -26,8 +27,9 @@ def uses_of(model: ModelConfig, asker: User) -> list[Use]:
 
 
 def find_in_models(model: ModelConfig, asker: User) -> list[Use]:
-    """Find the default that it is, and the models that it stands in for."""
+    """Find the jobs that it was chosen for, and the models that it stands in for."""
     covered = ModelConfig.objects.filter(fallback=model)
     visible = set(ModelConfig.objects.visible_to(asker).filter(fallback=model).values_list("pk", flat=True))
     uses = [Use("model", row.name if row.pk in visible else "") for row in covered]
-    return [*uses, Use("default", str(model.get_kind_display()))] if model.is_default else uses
+    done = [work for work in WORK.values() if work.kind == model.kind and getattr(model, work.role)]
+    return [*uses, *(Use("default", str(work.name)) for work in done)]

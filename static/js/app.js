@@ -37,6 +37,10 @@ document.addEventListener("click", (event) => {
   }
 });
 
+document.addEventListener("change", (event) => {
+  if (event.target.matches?.("[data-submits]")) event.target.form.requestSubmit();
+});
+
 function setTheme(theme) {
   const root = document.documentElement;
   if (theme) root.dataset.theme = theme;
