@@ -27,12 +27,19 @@ EXPECTED = {
     ("post", "workspaces:create-workspace"): (302, 422, 422, 422),
     ("get", "models:list-models"): RUN,
     ("post", "models:add-model"): (302, 404, 403, 422),
+    ("post", "models:list-offered"): RUN,
+    ("get", "models:find-ollama"): RUN,
+    ("post", "models:add-ollama"): (302, 404, 403, 403),  # those who run the server
+    ("post", "models:choose-model"): (302, 404, 403, 404),
+    ("get", "models:show-model"): RUN,
+    ("post", "models:change-model"): (302, 404, 403, 422),
     ("post", "models:test-model"): RUN_ACT,
-    ("post", "models:choose-model"): RUN_ACT,
     ("post", "models:switch-model"): RUN_ACT,
     ("post", "models:delete-model"): RUN_ACT,
     ("get", "models:show-usage"): RUN,
     ("get", "models:export-usage"): RUN,
+    ("post", "models:set-budget"): (302, 404, 403, 422),
+    ("post", "models:remove-budget"): RUN_ACT,
     ("get", "knowledge:list-knowledge-bases"): READ,
     ("post", "knowledge:create-knowledge-base"): (302, 404, 403, 422),
     ("post", "knowledge:create-sample"): (302, 404, 403, 302),
@@ -115,7 +122,7 @@ def arguments(acme, ann, handbook):
     """The arguments of each route that takes any; all name things of acme, conversations are ann's."""
     from apps.conversations.models import Attachment, Citation, Conversation, Message, Share, Turn
     from apps.knowledge.models import Document, DocumentImage
-    from apps.models.models import ModelConfig
+    from apps.models.models import Budget, ModelConfig
 
     document = Document(
         workspace=acme, knowledge_base=handbook, name="plan.md", size_bytes=6, sha256="0" * 64, status="error_parsing"
@@ -141,6 +148,7 @@ def arguments(acme, ann, handbook):
     attachment.save(force_insert=True)
     share = Share.objects.create(conversation=conversation, turn=turn)
     model = ModelConfig.objects.create(workspace=acme, kind="chat", name="m", base_url="http://127.0.0.1:9/v1")
+    budget = Budget.objects.create(workspace=acme, amount=1)
     base, file, talk = {"base_id": handbook.pk}, {"document_id": document.pk}, {"conversation_id": conversation.pk}
     special = {
         "knowledge:list-knowledge-bases": {},
@@ -153,6 +161,12 @@ def arguments(acme, ann, handbook):
         "models:add-model": {},
         "models:show-usage": {},
         "models:export-usage": {},
+        "models:list-offered": {},
+        "models:find-ollama": {},
+        "models:add-ollama": {},
+        "models:choose-model": {},
+        "models:set-budget": {},
+        "models:remove-budget": {"budget_id": budget.pk},
         "conversations:new-question": {},
         "conversations:start-conversation": {},
         "conversations:ask": talk,

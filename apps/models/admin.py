@@ -4,15 +4,20 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin
-from django.http import HttpRequest
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import URLPattern, path
 from django.utils.translation import gettext_lazy as _
 
 from apps.common.errors import KnowSphereError
 from apps.common.fields import MASK
-from apps.models import services
+from apps.models import budget_services, reports, services
 from apps.models.configuration import Configuration, validate_configuration
-from apps.models.models import ModelConfig, UsageRecord
+from apps.models.models import Budget, ModelConfig, UsageRecord
 from apps.workspaces.models import User
+
+ROLES = ("is_default", "is_fast", "enabled", "fallback")
 
 
 class ModelForm(forms.ModelForm[ModelConfig]):
@@ -39,7 +44,17 @@ class ModelForm(forms.ModelForm[ModelConfig]):
 
     class Meta:
         model = ModelConfig
-        fields = ("kind", "provider", "name", "base_url", "configuration", "is_default", "enabled", "fallback")
+        fields = (
+            "kind",
+            "provider",
+            "name",
+            "base_url",
+            "configuration",
+            "is_default",
+            "is_fast",
+            "enabled",
+            "fallback",
+        )
 
     def clean_configuration(self) -> Any:
         return self.cleaned_data.get("configuration") or {}
@@ -72,7 +87,7 @@ class ModelConfigAdmin(admin.ModelAdmin[ModelConfig]):
     def get_fields(self, request: HttpRequest, obj: ModelConfig | None = None) -> Any:
         if obj is not None and obj.workspace_id is not None:
             return self.list_display
-        return ("kind", "provider", "name", "base_url", "new_key", "configuration", "is_default", "enabled", "fallback")
+        return ("kind", "provider", "name", "base_url", "new_key", "configuration", *ROLES)
 
     def get_readonly_fields(self, request: HttpRequest, obj: ModelConfig | None = None) -> Any:
         if obj is not None and obj.workspace_id is not None:
@@ -88,17 +103,14 @@ class ModelConfigAdmin(admin.ModelAdmin[ModelConfig]):
 
     def save_model(self, request: HttpRequest, obj: ModelConfig, form: Any, change: bool) -> None:
         values = {name: form.cleaned_data[name] for name in services.CHANGEABLE}
-        key, actor = form.cleaned_data["new_key"], request.user
-        if not isinstance(actor, User):
-            raise KnowSphereError
+        key, actor = form.cleaned_data["new_key"], _operator(request)
         if change:
             stored = ModelConfig.objects.get(pk=obj.pk)
             services.change_model(model=stored, actor=actor, api_key=key, **values)
             return
-        enabled, instead = values.pop("enabled"), values.pop("fallback")
+        later = {name: values.pop(name) for name in ("enabled", "fallback", "is_fast")}
         made = services.add_model(workspace=None, kind=obj.kind, actor=actor, api_key=key, **values)
-        if not enabled or instead:
-            services.change_model(model=made, actor=actor, enabled=enabled, fallback=instead)
+        services.change_model(model=made, actor=actor, **later)
         obj.pk = made.pk
 
 
@@ -127,6 +139,28 @@ class UsageRecordAdmin(admin.ModelAdmin[UsageRecord]):
     ordering = ("-id",)
     show_full_result_count = False
     actions = None
+    change_list_template = "admin/models/calls.html"
+
+    def get_urls(self) -> list[URLPattern]:
+        view = self.admin_site.admin_view(self.by_workspace)
+        return [path("by-workspace/", view, name="models_usagerecord_by_workspace"), *super().get_urls()]
+
+    def by_workspace(self, request: HttpRequest) -> HttpResponse:
+        """Show what each workspace used and cost in the last days: numbers alone, no content."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        wanted = request.GET.get("days", "")
+        days = next((days for days in reports.PERIODS if str(days) == wanted), reports.DAYS)
+        rows = UsageRecord.objects.since(reports.first_day(days)).by_workspace()
+        context = {
+            **self.admin_site.each_context(request),
+            "title": _("Use of models by workspace"),
+            "opts": self.opts,
+            "rows": rows,
+            "days": days,
+            "periods": reports.PERIODS,
+        }
+        return render(request, "admin/models/by_workspace.html", context)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
@@ -136,3 +170,59 @@ class UsageRecordAdmin(admin.ModelAdmin[UsageRecord]):
 
     def has_delete_permission(self, request: HttpRequest, obj: UsageRecord | None = None) -> bool:
         return False
+
+
+class BudgetForm(forms.ModelForm[Budget]):
+    """A budget that the workspace cannot lift."""
+
+    unit = forms.ChoiceField(label=_("Unit"), choices=[(unit, unit) for unit in budget_services.UNITS])
+
+    class Meta:
+        model = Budget
+        fields = ("workspace", "scope", "amount", "unit", "period")
+
+    def validate_constraints(self) -> None:
+        """Leave "one of a kind" to the service, which changes the amount of the one that there is."""
+
+
+@admin.register(Budget)
+class BudgetAdmin(admin.ModelAdmin[Budget]):
+    """What workspaces may spend; every write is the service's."""
+
+    form = BudgetForm
+    list_display = ("workspace", "scope", "amount", "unit", "period", "by_operator", "created_at")
+    list_filter = ("scope", "period", "by_operator")
+    list_select_related = ("workspace",)
+    search_fields = ("=id", "workspace__slug")
+    autocomplete_fields = ()
+    actions = None
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Budget | None = None) -> Any:
+        return () if obj is None else ("workspace", "scope", "unit", "period")
+
+    def has_change_permission(self, request: HttpRequest, obj: Budget | None = None) -> bool:
+        return (obj is None or obj.by_operator) and super().has_change_permission(request, obj)
+
+    has_delete_permission = has_change_permission
+
+    def save_model(self, request: HttpRequest, obj: Budget, form: Any, change: bool) -> None:
+        made = budget_services.set_budget(
+            workspace=obj.workspace,
+            actor=_operator(request),
+            scope=obj.scope,
+            amount=obj.amount,
+            unit=obj.unit,
+            period=obj.period,
+            subject=obj.subject,
+            by_operator=True,
+        )
+        obj.pk = made.pk
+
+    def delete_model(self, request: HttpRequest, obj: Budget) -> None:
+        budget_services.remove_budget(budget=obj, actor=_operator(request))
+
+
+def _operator(request: HttpRequest) -> User:
+    if not isinstance(request.user, User):
+        raise KnowSphereError
+    return request.user

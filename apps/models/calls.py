@@ -89,7 +89,7 @@ async def list_names(model: ResolvedModel) -> list[str]:
             "/models", cast_to=httpx2.Response, options={"timeout": LISTING_S}
         )
         value = response.json()
-    rows = value.get("data") or value.get("models") if isinstance(value, dict) else value
+    rows = value.get("data", value.get("models")) if isinstance(value, dict) else value
     if not isinstance(rows, list):
         raise ModelUnavailable(model=model.base_url, reason=_("its answer is no list of models"))
     names = [row.get("id") or row.get("name") for row in rows if isinstance(row, dict)]

@@ -38,7 +38,7 @@ def test_a_model_that_nothing_uses_goes(add, ann, bea, mal):
 
 
 def test_a_default_stays(add, ann):
-    assert refused(add(is_default=True), ann)[0] == [("default", "Chat")]
+    assert refused(add(is_default=True), ann)[0] == [("default", "Answering questions")]
 
 
 def test_an_agents_model_stays(add, acme, ann):

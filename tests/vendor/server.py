@@ -52,6 +52,7 @@ class Vendor:
         """Forget scripts and requests, as between two tests."""
         self.requests: list[Received] = []
         self.closed: list[Received] = []
+        self.listing: tuple[int, Any] | None = None  # status and body, instead of ``models``
         self.models = ["scripted-chat", "scripted-fast", "scripted-embedding"]
         self.otherwise: Callable[[Received], Reply] = lambda request: Reply("A scripted answer.")
         self._scripts: dict[str, deque[Reply]] = defaultdict(deque)
@@ -100,6 +101,7 @@ class Vendor:
     async def _listen(self) -> None:
         app = web.Application(client_max_size=2**28)
         app.router.add_get("/v1/models", self._list_models)
+        app.router.add_get("/api/tags", self._list_tags)
         app.router.add_route("*", "/{path:.*}", self._handle)
         self._runner = web.AppRunner(app, handler_cancellation=True, access_log=None, shutdown_timeout=0.1)
         await self._runner.setup()
@@ -110,7 +112,14 @@ class Vendor:
     # answers
 
     async def _list_models(self, request: web.Request) -> web.Response:
+        self.requests.append(Received(request.path, dict(request.headers), b"", None))
+        if self.listing is not None:
+            return web.json_response(self.listing[1], status=self.listing[0])
         return web.json_response({"object": "list", "data": [{"id": name, "object": "model"} for name in self.models]})
+
+    async def _list_tags(self, request: web.Request) -> web.Response:
+        """As an Ollama lists what it has."""
+        return web.json_response({"models": [{"name": name, "size": 1} for name in self.models]})
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         raw = await request.read()

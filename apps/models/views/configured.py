@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
 
 from apps.common.errors import InvalidInput, NotAllowed, NotFound
-from apps.common.fields import MASK
+from apps.common.fields import MASK, SecretUnreadable
 from apps.models import discovery, jobs, reports, services
 from apps.models.errors import ModelError, ModelInUse
 from apps.models.forms import AddModelForm, ListModelsForm, ModelSettingsForm
@@ -124,11 +124,21 @@ def _others(request: PersonRequest, frame: dict[str, Any], model: ModelConfig) -
     return usable.filter(kind=model.kind, enabled=True).exclude(pk=model.pk).own_first()
 
 
+def _key_state(model: ModelConfig) -> str:
+    """Return what is said of a key instead of showing it: its mask, nothing where there is none, or "lost"."""
+    if model.api_key is None:
+        return ""
+    try:
+        model.api_key.reveal()
+    except SecretUnreadable:
+        return "lost"
+    return MASK
+
+
 def _show(
     request: PersonRequest, frame: dict[str, Any], model: ModelConfig, form: ModelSettingsForm, status: int = 200
 ) -> HttpResponse:
-    key = MASK if model.api_key is not None else ""
-    context = {"model": model, "form": form, "uses": uses_of(model, request.user), "mask": key}
+    context = {"model": model, "form": form, "uses": uses_of(model, request.user), "key": _key_state(model)}
     return render(request, "models/show_model.html", {**frame, **context}, status=status)
 
 
