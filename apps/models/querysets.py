@@ -63,6 +63,12 @@ class UsageRecordQuerySet(models.QuerySet["UsageRecord"]):
         rows = groups.annotate(failed=failed, **_SUMS, ms=Avg("ms"))
         return [dict(row) for row in rows.order_by(F("cost").desc(nulls_last=True), "-tokens_in", "model")]
 
+    def by_day(self) -> list[dict[str, Any]]:
+        """Sum up tokens and calls by day, in the active time zone."""
+        days = self.annotate(day=TruncDate("at")).values("day")
+        rows = days.annotate(tokens=Sum(F("tokens_in") + F("tokens_out")), calls=Count("pk"))
+        return [dict(row) for row in rows.order_by("day")]
+
     def by_person(self) -> list[dict[str, Any]]:
         """Sum up by person and currency, those who used most first; work of nobody has no person."""
         groups = self.values("user", "user__name", "user__email", "currency").annotate(**_SUMS)

@@ -22,7 +22,7 @@ class ModelOut(serializers.ModelSerializer[ModelConfig]):
         model = ModelConfig
         fields: ClassVar = [
             "id", "workspace", "kind", "provider", "name", "base_url", "has_key", "configuration", "is_default",
-            "enabled", "fallback", "created_at", "editable",
+            "is_fast", "enabled", "fallback", "created_at", "editable",
         ]  # fmt: skip
         read_only_fields = fields
 
@@ -59,6 +59,7 @@ class ModelChange(serializers.Serializer[Any]):
     api_key = serializers.CharField(max_length=500, required=False, allow_blank=True, write_only=True)
     configuration = JsonObject(required=False)
     is_default = serializers.BooleanField(required=False)
+    is_fast = serializers.BooleanField(required=False, help_text="The fast chat model beside the default.")
     enabled = serializers.BooleanField(required=False)
 
 
