@@ -1,219 +1,203 @@
-"""Search at 10,000 chunks against the same legs in hand-written SQL, without rights and without fusion.
+"""Search against the same legs in hand-written SQL, in bases of 10,000 and 100,000 chunks, one tenant and a thousand.
 
-``python -m benchmarks.bench_search --explain`` prints the plans of the product's statements.
+``python -m benchmarks search`` prints ratios; ``python -m benchmarks.bench_search --explain`` the plans too. Peers are
+measured where their packages can be installed (``benchmarks/search_peers.py``).
 """
 
 import asyncio
-import random
 import statistics
 import sys
-import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager
 from time import perf_counter
 from typing import Any
+from unittest.mock import patch
 
+from benchmarks import search_floor, search_peers
 from benchmarks.report import Ratio
+from benchmarks.search_world import DIMENSIONS, World, as_text, fill, scratch_database, skewed
 
-PASSAGES, CHILDREN, DIMENSIONS = 2_900, 7_100, 384
-QUERIES = 60
-BAR = 1.5
-
-# What somebody would write by hand for one tenant: no door, no state, no idf over what is visible.
-FLOOR_VECTOR = """
-WITH best AS (
-    SELECT passage_id, max(cosine) FILTER (WHERE whole) AS whole, max(cosine) FILTER (WHERE NOT whole) AS part
-    FROM (SELECT passage_id, chunk_id = passage_id AS whole, -(embedding <#> %(vector)s::halfvec) AS cosine
-          FROM knowledge_chunkvector WHERE knowledge_base_id = %(base)s OFFSET 0) AS scanned
-    GROUP BY passage_id
-),
-scored AS (
-    SELECT passage_id AS chunk_id, (coalesce(whole, part) + coalesce(part, whole)) / 2 AS score
-    FROM best ORDER BY score DESC LIMIT 32
-)
-SELECT s.score, c.*, d.name FROM scored s
-JOIN knowledge_chunk c ON c.id = s.chunk_id JOIN knowledge_document d ON d.id = c.document_id ORDER BY score DESC
-"""
-FLOOR_BM25 = """
-WITH hits AS (
-    SELECT term, chunk_id, weight FROM knowledge_posting
-    WHERE knowledge_base_id = %(base)s AND term = ANY(%(terms)s)
-),
-idf AS (SELECT term, ln(1 + (%(passages)s - count(*) + 0.5) / (count(*) + 0.5)) AS idf FROM hits GROUP BY term),
-scored AS (
-    SELECT chunk_id, sum(weight * idf) AS score FROM hits JOIN idf USING (term)
-    GROUP BY chunk_id ORDER BY score DESC LIMIT 32
-)
-SELECT s.score, c.*, d.name FROM scored s
-JOIN knowledge_chunk c ON c.id = s.chunk_id JOIN knowledge_document d ON d.id = c.document_id ORDER BY score DESC
-"""
-FLOOR_TRIGRAM = """
-SELECT word_similarity(%(query)s, c.text) AS score, c.*, d.name
-FROM knowledge_chunk c JOIN knowledge_document d ON d.id = c.document_id
-WHERE c.level = 0 AND c.knowledge_base_id = %(base)s AND (SELECT %(query)s) <%% c.text ORDER BY score DESC LIMIT 32
-"""
+QUESTIONS, WARM = 60, 5
+PAIRS = 200
+SQL_BAR, FILTER_BAR, PEER_BAR, SLOW_PEER_BAR = 1.5, 1.1, 0.5, 0.1
+RECALL = 0.99  # of an index, at 10
 
 
-@contextmanager
-def scratch_database() -> Iterator[None]:
-    """Make a database of our own on the server in use, and drop it."""
-    from django.db import connection
-
-    connection.settings_dict["TEST"]["NAME"] = "bench_search"
-    before = connection.creation.create_test_db(verbosity=0, autoclobber=True)
-    original = "knowsphere" if before == "bench_search" else before
-    try:
-        yield
-    finally:
-        connection.creation.destroy_test_db(original, verbosity=0)
-
-
-def fill() -> tuple[Any, Any, list[str]]:
-    """Write one base of passages, children, vectors and postings. Returns person, base, queries."""
-    import numpy as np
-    from django.db import connection
-
-    from apps.knowledge.index_text import postings
-    from apps.knowledge.models import Document, KnowledgeBase
-    from apps.workspaces.models import User
-    from apps.workspaces.services import create_workspace
-
-    rng, numbers = random.Random(7), np.random.default_rng(7)
-    person = User.objects.create_user("bench@example.com")
-    workspace = create_workspace(name="Bench", owner=person)
-    base = KnowledgeBase.objects.create(
-        workspace=workspace, name="Bench", embedding_model="builtin:multilingual-e5-small", dimensions=DIMENSIONS
-    )
-    documents = [
-        Document.objects.create(
-            workspace=workspace,
-            knowledge_base=base,
-            name=f"{number}.md",
-            size_bytes=1,
-            sha256=uuid.uuid4().hex * 2,
-            status="indexed",
-            generation=1,
-            chunk_count=PASSAGES // 100,
-        )
-        for number in range(100)
-    ]
-    english = ["".join(rng.choices("aeioubcdfghklmnprstvw", k=rng.randint(3, 9))) for _ in range(8_000)]
-    chinese = ["".join(chr(rng.randint(0x4E00, 0x6FFF)) for _ in range(2)) for _ in range(8_000)]
-    weights = [1 / (rank + 10) for rank in range(8_000)]
-
-    def text(words: list[str], count: int) -> str:
-        joint = " " if words is english else ""
-        return joint.join(rng.choices(words, weights, k=count)) + "."
-
-    chunks, vectors, terms = [], [], []
-    for number in range(PASSAGES):
-        document, parent = documents[number % 100].pk, uuid.uuid4()
-        passage = text(english if number % 2 else chinese, 120)
-        chunks.append((parent, base.pk, document, 1, 0, number, None, passage, "", 1, 1, 0, len(passage)))
-        vectors.append((parent, parent, document))
-        terms += [(base.pk, term, parent, document, weight) for term, weight in postings(passage).items()]
-        for child in range(CHILDREN * number // PASSAGES, CHILDREN * (number + 1) // PASSAGES):
-            pk, part = uuid.uuid4(), passage[:200]
-            chunks.append((pk, base.pk, document, 1, 1, child, parent, part, "", 1, 1, 0, len(part)))
-            vectors.append((pk, parent, document))
-    matrix = numbers.normal(size=(len(vectors), DIMENSIONS))
-    matrix /= np.linalg.norm(matrix, axis=1, keepdims=True)
-    with connection.cursor() as cursor:
-        _copy(
-            cursor,
-            "knowledge_chunk (id, knowledge_base_id, document_id, generation, level, ordinal, parent_id, text,"
-            ' heading, page, page_end, start, "end")',
-            chunks,
-        )
-        _copy(
-            cursor,
-            "knowledge_chunkvector (chunk_id, passage_id, document_id, knowledge_base_id, embedding)",
-            [(*row, base.pk, as_text(vector)) for row, vector in zip(vectors, matrix, strict=True)],
-        )
-        _copy(cursor, "knowledge_posting (knowledge_base_id, term, chunk_id, document_id, weight)", terms)
-        cursor.execute("VACUUM ANALYZE")
-    half = QUERIES // 2
-    questions = [text(english, 6) for _ in range(half)] + [text(chinese, 6) for _ in range(half)]
-    return person, base, questions
+async def times(world: World, place: int, *, explain: bool = False) -> tuple[list[float], list[float]]:
+    """Return milliseconds of each question in one tenant's base: ours without the embedding, and the floor's."""
+    base, ours, floor = world.bases[place], [], []
+    passages = await _scalar("SELECT sum(chunk_count) FROM knowledge_document WHERE knowledge_base_id = %s", base.pk)
+    indexed = await _scalar("SELECT count(*) FROM pg_class WHERE relname LIKE %s", f"vectors_{base.pk.hex}%")
+    turns = list(enumerate(world.questions))
+    for number, question in turns[:WARM] + turns:
+        vector = as_text(world.vectors[number])
+        floor.append(await _by_hand(base, question, vector, float(passages or 1), bool(indexed)))
+        ours.append(await _ours(world, base, question, vector))
+    if explain:
+        await explained(world, base)
+    return ours[WARM:], floor[WARM:]
 
 
-def as_text(vector: Any) -> str:
-    """Write a vector as PostgreSQL reads it."""
-    return "[" + ",".join(f"{number:.6f}" for number in vector.tolist()) + "]"
-
-
-def _copy(cursor: Any, table: str, rows: list[tuple[Any, ...]]) -> None:
-    with cursor.copy(f"COPY {table} FROM STDIN") as copy:
-        for row in rows:
-            copy.write_row(row)
-
-
-async def measure(person: Any, base: Any, questions: list[str]) -> tuple[float, float]:
-    """Return p50 in ms: ours without the embedding call, and the floor."""
-    from apps.common.database import close_pool, pool
-    from apps.knowledge.index_text import query_terms
-    from apps.knowledge.retrieval.legs import has_trigrams
-    from apps.knowledge.retrieval.questions import embed_question
+async def _ours(world: World, base: Any, question: str, vector: str) -> float:
+    """Time a search whose question's vector is at hand: the model is not what is measured here."""
+    from apps.knowledge.retrieval.questions import Embedded, Group
     from apps.knowledge.retrieval.search import search
 
-    ours, floor = [], []
-    row = {"id": base.pk, "workspace_id": base.workspace_id, "embedding_model": base.embedding_model}
-    for question in questions[:5] + questions:
-        vector = (await embed_question(question, [row])).vectors[0].vector
-        parameters = {
-            "vector": vector,
-            "base": base.pk,
-            "terms": list(query_terms(question)),
-            "passages": PASSAGES,
-            "query": question,
-        }
-        statements = [FLOOR_VECTOR, FLOOR_BM25]
-        if has_trigrams(question, query_terms(question)):
-            statements.append(FLOOR_TRIGRAM)
+    async def embedded(query: str, bases: Any) -> Embedded:
+        return Embedded([Group([base.pk], vector)])
+
+    with (
+        patch("apps.knowledge.retrieval.search.embed_question", embedded),
+        patch("apps.models.gateway.token_scores", _no_scores),
+    ):
         began = perf_counter()
-        async with (await pool()).connection() as connection, connection.pipeline():
-            cursors = [await connection.execute(sql, parameters) for sql in statements]
-            for cursor in cursors:
-                await cursor.fetchall()
-        floor.append((perf_counter() - began) * 1000)
-        began = perf_counter()
-        result = await search(person, question, knowledge_bases=[base.pk], top_k=8)
-        embedding = next(stage.ms for stage in result.stages if stage.name == "embed")
-        ours.append((perf_counter() - began) * 1000 - embedding)
-        if len(result.passages) != 8:
-            raise RuntimeError(f"the search found {len(result.passages)} passages: {result.stages}")
-    if "--explain" in sys.argv:
-        await explain(person, base, questions)
-    await close_pool()
-    return statistics.median(ours[5:]), statistics.median(floor[5:])
+        result = await search(world.person, question, knowledge_bases=[base.pk])
+        took = (perf_counter() - began) * 1000
+    if not result.passages or result.degraded:
+        raise RuntimeError(f"a search went wrong: {result.degraded} {result.stages}")
+    return took
 
 
-async def explain(person: Any, base: Any, questions: list[str]) -> None:
-    """Print how PostgreSQL runs the product's own statements."""
+async def _no_scores(query: str, passages: list[bytes]) -> list[None]:
+    return [None] * len(passages)
+
+
+async def _by_hand(base: Any, question: str, vector: str, passages: float, indexed: bool) -> float:
+    from apps.common.database import pool
+    from apps.knowledge.index_text import query_terms
+    from apps.knowledge.retrieval.legs import has_trigrams
+
+    terms = query_terms(question)
+    asked = {"vector": vector, "base": base.pk, "terms": list(terms), "passages": passages, "query": question}
+    legs = [search_floor.VECTOR, search_floor.BM25]
+    if indexed:
+        legs[0] = search_floor.INDEXED.format(base=base.pk, dimensions=DIMENSIONS)
+    if has_trigrams(question, terms):
+        legs.append(search_floor.TRIGRAM)
+    began = perf_counter()
+    async with (await pool()).connection() as connection:
+        async with connection.pipeline():
+            if indexed:
+                await connection.execute("SELECT set_config('hnsw.ef_search', '400', true)")
+            cursors = [await connection.execute(sql, asked) for sql in legs]
+            found = [row["chunk_id"] for cursor in cursors for row in (await cursor.fetchall())[:15]]
+        cursor = await connection.execute(search_floor.PASSAGES_AND_TOKENS, {"chunks": found[:30]})
+        await cursor.fetchall()
+    return (perf_counter() - began) * 1000
+
+
+async def _scalar(sql: str, *parameters: Any) -> Any:
+    from apps.common.database import pool
+
+    async with (await pool()).connection() as connection:
+        row = await (await connection.execute(sql, parameters)).fetchone()
+    return next(iter(row.values())) if row else None
+
+
+async def door_times(world: World, place: int) -> tuple[float, float]:
+    """Return the medians of a search behind the door and of one without, of PAIRS interleaved pairs."""
+    from apps.knowledge.retrieval import search as module
+    from apps.knowledge.retrieval.scope import Scope
+
+    base = world.bases[place]
+    open_door = Scope("SELECT id, knowledge_base_id, name, chunk_count FROM knowledge_document", {})
+    every_base = "SELECT id, workspace_id, embedding_model, dimensions, NULL AS profile, FALSE AS reranker"
+    open_bases = Scope(f"{every_base} FROM knowledge_knowledgebase", {})
+    behind, free = [], []
+    for pair in range(PAIRS + WARM):
+        number = pair % len(world.questions)
+        question, vector = world.questions[number], as_text(world.vectors[number])
+        behind.append(await _ours(world, base, question, vector))
+        with (
+            patch.object(module, "readable_documents", lambda user, filters=(): open_door),
+            patch.object(module, "readable_bases", lambda user: open_bases),
+        ):
+            free.append(await _ours(world, base, question, vector))
+    return statistics.median(behind[WARM:]), statistics.median(free[WARM:])
+
+
+async def recall(world: World, place: int) -> float:
+    """Return how many of the ten passages that an exact scan puts first the index finds too."""
+    from apps.common.database import pool
+    from apps.knowledge.retrieval.execution import Leg, run_legs
+    from apps.knowledge.retrieval.legs import vector_leg
+    from apps.knowledge.retrieval.scope import readable_documents
+
+    base, shares = world.bases[place], []
+    for vector in map(as_text, world.vectors):
+        found = []
+        for indexed in ((), (base.pk,)):
+            statement = vector_leg(
+                readable_documents(world.person), bases=[base.pk], vector=vector, indexed=indexed, dimensions=DIMENSIONS
+            )
+            async with (await pool()).connection() as connection:
+                outcome = await run_legs(connection, {"vector": Leg(statement, 60_000, approximate=bool(indexed))})
+            found.append({row["chunk_id"] for row in outcome.rows["vector"][:10]})
+        shares.append(len(found[0] & found[1]) / len(found[0]))
+    return statistics.mean(shares)
+
+
+async def explained(world: World, base: Any) -> None:
+    """Print how PostgreSQL runs the product's own statements, and the floor's."""
     from apps.common.database import pool
     from apps.knowledge.index_text import query_terms
     from apps.knowledge.retrieval.legs import bases_statement, lexical_leg, vector_leg
     from apps.knowledge.retrieval.scope import readable_bases, readable_documents
 
-    door, terms = readable_documents(person), query_terms(questions[0])
-    common: dict[str, Any] = {"bases": [base.pk], "candidates": 32}
+    door, question = readable_documents(world.person), world.questions[0]
+    vector, terms = as_text(world.vectors[0]), query_terms(question)
+    asked = {"vector": vector, "base": base.pk, "terms": list(terms), "passages": 1000.0, "query": question}
     statements = [
-        bases_statement(readable_bases(person), [base.pk]),
-        vector_leg(door, vector=as_text(__import__("numpy").ones(DIMENSIONS) / DIMENSIONS**0.5), **common),
-        lexical_leg(door, terms=terms, **common),
-        lexical_leg(door, terms=terms, verbatim=questions[0], **common),
+        bases_statement(readable_bases(world.person), [base.pk]),
+        vector_leg(door, bases=[base.pk], vector=vector),
+        lexical_leg(door, bases=[base.pk], terms=terms, verbatim=question),
+        (search_floor.VECTOR, asked),
+        (search_floor.BM25, asked),
+        (search_floor.TRIGRAM, asked),
     ]
     async with (await pool()).connection() as connection:
         for sql, parameters in statements:
             cursor = await connection.execute(f"EXPLAIN (ANALYZE, BUFFERS) {sql}", parameters)
-            print(*(next(iter(row.values())) for row in await cursor.fetchall()), "", sep="\n")
+            print(*(next(iter(row.values())) for row in await cursor.fetchall()), "", sep="\n", file=sys.stderr)
+
+
+async def _closing(work: Any) -> Any:
+    from apps.common.database import close_pool
+
+    try:
+        return await work
+    finally:
+        await close_pool()
+
+
+def compare(name: str, world: World, place: int) -> Ratio:
+    """Return the ratio of medians of one tenant's base."""
+    ours, floor = asyncio.run(_closing(times(world, place, explain="--explain" in sys.argv)))
+    return Ratio(name, statistics.median(ours), statistics.median(floor), "ms", SQL_BAR)
 
 
 def run() -> list[Ratio]:
-    """Compare and return the ratio."""
-    with scratch_database():
-        ours, floor = asyncio.run(measure(*fill()))
-    return [Ratio("search p50 at 10,000 chunks, question embedded", ours, floor, "ms", BAR)]
+    """Compare and return the ratios."""
+    from apps.knowledge.retrieval import vector_indexes
+
+    ratios = []
+    with scratch_database("bench_search"):
+        world = fill([10_000], questions=QUESTIONS)
+        small = compare("search p50, 10,000 chunks, 1 tenant", world, 0)
+        ratios.append(small)
+        for peer, (ms, bar) in search_peers.measure(world, QUESTIONS).items():
+            ratios.append(Ratio(f"search p50, 10,000 chunks, against {peer}", small.ours, ms, "ms", bar))
+    with scratch_database("bench_search"):
+        world = fill(skewed(100_000, 1_000), questions=QUESTIONS)
+        middle = 10
+        ratios.append(compare("search p50, 100,000 chunks, 1,000 tenants, the tenth", world, middle))
+        behind, free = asyncio.run(_closing(door_times(world, middle)))
+        ratios.append(Ratio("the door, 1,000 tenants, against none", behind, free, "ms", FILTER_BAR))
+    with scratch_database("bench_search"):
+        world = fill([100_000], questions=QUESTIONS)
+        vector_indexes.maintain()
+        ratios.append(compare("search p50, 100,000 chunks, 1 tenant, indexed", world, 0))
+        share = asyncio.run(_closing(recall(world, 0)))
+        ratios.append(Ratio("passages missed by the index, of the ten nearest", 1 - share, 1 - RECALL, "share", 1.0))
+    return ratios
 
 
 if __name__ == "__main__":

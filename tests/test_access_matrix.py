@@ -56,6 +56,12 @@ EXPECTED = {
     ("post", "knowledge:cancel-document"): (302, 404, 404, 409),
     ("post", "knowledge:delete-document"): MANAGE,
     ("post", "knowledge:restore-document"): (302, 404, 404, 404),
+    ("get", "knowledge:search-documents"): READ,
+    ("get", "knowledge:try-search"): READ,
+    ("get", "knowledge:list-synonyms"): READ,
+    ("post", "knowledge:add-synonyms"): (302, 404, 403, 422),
+    ("post", "knowledge:delete-synonyms"): MANAGE,
+    ("post", "knowledge:save-profile"): MANAGE,
     ("get", "conversations:new-question"): READ,
     ("post", "conversations:start-conversation"): (302, 404, 422, 422),
     ("get", "conversations:show-conversation"): OWN,
@@ -121,7 +127,7 @@ def test_every_route_is_in_the_table():
 def arguments(acme, ann, handbook):
     """The arguments of each route that takes any; all name things of acme, conversations are ann's."""
     from apps.conversations.models import Attachment, Citation, Conversation, Message, Share, Turn
-    from apps.knowledge.models import Document, DocumentImage
+    from apps.knowledge.models import Document, DocumentImage, Synonyms
     from apps.models.models import Budget, ModelConfig
 
     document = Document(
@@ -149,6 +155,7 @@ def arguments(acme, ann, handbook):
     share = Share.objects.create(conversation=conversation, turn=turn)
     model = ModelConfig.objects.create(workspace=acme, kind="chat", name="m", base_url="http://127.0.0.1:9/v1")
     budget = Budget.objects.create(workspace=acme, amount=1)
+    synonyms = Synonyms.objects.create(workspace=acme, words=["notebook", "laptop"])
     base, file, talk = {"base_id": handbook.pk}, {"document_id": document.pk}, {"conversation_id": conversation.pk}
     special = {
         "knowledge:list-knowledge-bases": {},
@@ -157,6 +164,12 @@ def arguments(acme, ann, handbook):
         "knowledge:upload-first": {},
         "knowledge:upload-documents": base,
         "knowledge:show-picture": {**file, "name": picture.name},
+        "knowledge:search-documents": {},
+        "knowledge:try-search": {},
+        "knowledge:list-synonyms": {},
+        "knowledge:add-synonyms": {},
+        "knowledge:delete-synonyms": {"synonyms_id": synonyms.pk},
+        "knowledge:save-profile": base,
         "models:list-models": {},
         "models:add-model": {},
         "models:show-usage": {},

@@ -18,6 +18,7 @@ from apps.agents.turn import TurnRequest
 from apps.common.compiled import CompiledQuery
 from apps.common.errors import NotFound
 from apps.knowledge.models import KnowledgeBase
+from apps.knowledge.retrieval.filters import Filters
 from apps.memory.models import ConversationNote
 from apps.memory.recall import recall
 from apps.models import gateway
@@ -47,6 +48,7 @@ class Bound:
     model: ResolvedModel
     fast: ResolvedModel
     limits: Mapping[str, Any]
+    filters: Filters  # which documents of its bases the agent looks at
 
 
 PERSON = CompiledQuery(lambda user: User.objects.filter(pk=user, is_active=True))
@@ -107,6 +109,7 @@ def bind(request: TurnRequest) -> Bound:
         model=gateway.resolve("chat", workspace_id=workspace.pk, explicit=request.options.model or agent.model_id),
         fast=gateway.resolve("chat", workspace_id=workspace.pk, fast=True),
         limits=limits if isinstance(limits, dict) else {},
+        filters=Filters.of(settings.get("filters") or {}),
     )
 
 

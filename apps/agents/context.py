@@ -15,6 +15,7 @@ from apps.agents.handoff import Handoff
 from apps.agents.sources import SourceLedger
 from apps.agents.turn import Attachment
 from apps.agents.web.hits import WebHit, WebPage
+from apps.knowledge.retrieval.filters import Filters
 from apps.knowledge.retrieval.passages import Passage, SearchResult
 from apps.models.chat import ChatDelta, ChatReply, ChatRequest, Usage, Wire
 
@@ -132,6 +133,12 @@ class KeepResult(Protocol):
     async def __call__(self, *, tool: str, text: str, documents: Sequence[str], numbers: Sequence[int]) -> UUID: ...
 
 
+class Search(Protocol):
+    """Searches the turn's snapshot; ``filters`` narrow further what the agent is configured with."""
+
+    async def __call__(self, query: str, top_k: int, *filters: Filters) -> SearchResult: ...
+
+
 class ListChunks(Protocol):
     """Reads whole passages in document order, of the turn's snapshot only."""
 
@@ -173,7 +180,7 @@ class TurnContext:
     attached: tuple[Attachment, ...]  # the files that came with this question
     describe: Callable[[Attachment], Awaitable[str]]  # what a model that sees says of an image
     # knowledge: scoped to the asker in SQL, at each call
-    search: Callable[[str, int], Awaitable[SearchResult]]
+    search: Search
     grep: Callable[[str, int], Awaitable[Sequence[Passage]]]
     read: ListChunks
     info: DocumentInfo

@@ -32,6 +32,7 @@ from apps.common.database import in_db
 from apps.common.errors import ServiceUnavailable
 from apps.common.text import storable
 from apps.knowledge.retrieval import reading
+from apps.knowledge.retrieval.filters import Filters
 from apps.knowledge.retrieval.passages import Passage, SearchResult
 from apps.knowledge.retrieval.search import search
 from apps.memory.services import store_items, store_note
@@ -60,6 +61,7 @@ def context_for(
     ids = tuple(base.id for base in bound.bases)
     inside = frozenset(ids)
     asker, user = bound.asker, bound.user
+    narrow = (bound.filters,)
     language = request.options.language or language_of(request.question)
     # A switch says what works in this turn: no tool for the graph exists yet.
     web = request.options.web and providers.is_on() and catalog.reaches_web(bound.tools)
@@ -67,11 +69,11 @@ def context_for(
     switches = Switches(knowledge=bool(ids or attached.documents), web=web, language=request.options.language)
     tools = catalog.usable(bound.tools, switches)
 
-    async def find(query: str, top_k: int) -> SearchResult:
+    async def find(query: str, top_k: int, *filters: Filters) -> SearchResult:
         own = await attached.search(query, top_k)
         if own and (record.scoped or not ids):
             return SearchResult(tuple(own))
-        found = await _reached(search(asker, query, knowledge_bases=ids, top_k=top_k))
+        found = await _reached(search(asker, query, knowledge_bases=ids, top_k=top_k, filters=(*narrow, *filters)))
         beside = own[: max(1, top_k // 2)]
         return replace(found, passages=(*beside, *found.passages)[:top_k]) if own else found
 
@@ -79,7 +81,7 @@ def context_for(
         own = await attached.grep(pattern, limit)
         if record.scoped or not ids:
             return own
-        found = await _reached(reading.grep_chunks(asker, pattern, knowledge_bases=ids, limit=limit))
+        found = await _reached(reading.grep_chunks(asker, pattern, knowledge_bases=ids, limit=limit, filters=narrow))
         return [*own, *found][:limit]
 
     async def read(
@@ -89,16 +91,18 @@ def context_for(
         if own and (document_id is not None or len(own) == len(chunk_ids)):
             return own
         if document_id is None:
-            passages = await _reached(reading.list_chunks(asker, chunk_ids=list(chunk_ids)))
+            found = reading.list_chunks(asker, chunk_ids=list(chunk_ids), filters=narrow)
         else:
-            passages = await _reached(reading.list_chunks(asker, document_id=document_id, first=first, count=count))
+            found = reading.list_chunks(asker, document_id=document_id, first=first, count=count, filters=narrow)
+        passages = await _reached(found)
         return [*own, *(passage for passage in passages if passage.knowledge_base_id in inside)]
 
     async def info(*, document_ids: Sequence[UUID] = ()) -> Sequence[Mapping[str, Any]]:
         own = attached.info(document_ids)
         if own and set(document_ids) and attached.ids().issuperset(document_ids):
             return own
-        return [*own, *await _reached(reading.document_info(asker, document_ids=document_ids, knowledge_bases=ids))]
+        found = reading.document_info(asker, document_ids=document_ids, knowledge_bases=ids, filters=narrow)
+        return [*own, *await _reached(found)]
 
     async def readable(document_ids: Collection[UUID]) -> frozenset[UUID]:
         own = attached.ids() & set(document_ids)

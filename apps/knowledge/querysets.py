@@ -10,10 +10,11 @@ from django.db.models import Count, Exists, OuterRef, Q
 
 from apps.common.text import storable
 from apps.workspaces import rights
+from apps.workspaces.models import Workspace
 from apps.workspaces.principals import Principal, Who
 
 if TYPE_CHECKING:
-    from apps.knowledge.models import Chunk, Document, DocumentImage, Folder, Job, KnowledgeBase
+    from apps.knowledge.models import Chunk, Document, DocumentImage, Folder, Job, KnowledgeBase, Synonyms
 
 FAILED = ("error_parsing", "error_indexing")
 
@@ -143,6 +144,18 @@ class FolderQuerySet(models.QuerySet["Folder"]):
     def within(self, folders: Iterable[UUID]) -> Self:
         """Keep these folders and all below them."""
         return self.filter(lineage__overlap=list(folders))
+
+
+class SynonymsQuerySet(models.QuerySet["Synonyms"]):
+    """Reads of words that mean the same."""
+
+    def visible_to(self, who: Who) -> Self:
+        """Keep those of the workspaces that ``who`` is in."""
+        return self.filter(workspace__in=Workspace.objects.visible_to(who))
+
+    def editable_by(self, who: Who) -> Self:
+        """Keep those of the workspaces that ``who`` owns or administers."""
+        return self.filter(workspace__in=Workspace.objects.editable_by(who))
 
 
 class JobQuerySet(models.QuerySet["Job"]):

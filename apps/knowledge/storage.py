@@ -6,9 +6,10 @@ and 1 ms of our CPU for a document of ten chunks, and a search never sees a part
 
 import hashlib
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from struct import Struct
 from tempfile import SpooledTemporaryFile
+from types import MappingProxyType
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
@@ -26,6 +27,7 @@ from apps.knowledge.models import (
     Document,
     DocumentImage,
     KnowledgeBase,
+    PassageTokens,
     Posting,
     StagedVector,
 )
@@ -47,6 +49,7 @@ _CHUNK = Struct("!h i16s i16s i16s ii ih ii i16s i? i?")
 _NUMBER = Struct("!ii")
 _LENGTH = Struct("!i")
 _NULL = _LENGTH.pack(-1)
+_TOKEN_HEAD = Struct("!h i16s i16s i")
 _POSTING_TAIL = Struct("!i16s i16s id")
 
 
@@ -62,6 +65,7 @@ def replace_generation(
     document: Document,
     drafts: Sequence[ChunkDraft],
     vectors: "Vectors",
+    tokens: Mapping[int, bytes] = MappingProxyType({}),
     *,
     marks: Sequence[Mark],
     model: str,
@@ -74,9 +78,10 @@ def replace_generation(
     """Make the next generation of a claimed document live, and its old one gone. False if the claim is lost.
 
     ``vectors`` is float32, one row a draft, of length 1, NaN where there is none; ``marks`` one a draft;
-    ``model`` names the model that made the vectors and must still be the base's own. ``progress`` is
-    called while terms are counted, which is the long part and done before the transaction, so that no
-    row is locked meanwhile; what it raises leaves everything as it was.
+    ``model`` names the model that made the vectors and must still be the base's own. ``tokens`` are the
+    signs of passages' tokens, by place, where the model gives them. ``progress`` is called while terms
+    are counted, which is the long part and done before the transaction, so that no row is locked
+    meanwhile; what it raises leaves everything as it was.
     """
     ids = _new_ids(len(drafts))
     with SpooledTemporaryFile(max_size=IN_MEMORY_BYTES) as terms:
@@ -88,6 +93,7 @@ def replace_generation(
             marks,
             ids,
             vectors,
+            tokens,
             terms,
             model=model,
             markdown_key=markdown_key,
@@ -103,6 +109,7 @@ def _commit(
     marks: Sequence[Mark],
     ids: list[bytes],
     vectors: "Vectors",
+    tokens: Mapping[int, bytes],
     terms: IO[bytes],
     *,
     model: str,
@@ -129,6 +136,7 @@ def _commit(
         StagedVector.objects.filter(document=document).delete()
         _copy(Chunk, CHUNK_COLUMNS, _chunk_rows(document, generation, drafts, marks, ids))
         _copy(ChunkVector, VECTOR_COLUMNS, _vector_rows(document, drafts, ids, vectors))
+        _copy(PassageTokens, SIGN_COLUMNS, _token_rows(document, ids, tokens))
         _copy(Posting, POSTING_COLUMNS, iter(lambda: terms.read(BUFFER_BYTES), b""))
     document.take(settled)
     return True
@@ -177,7 +185,7 @@ def erase_document(document_id: UUID) -> None:
 def _erase_chunks(document_id: UUID) -> None:
     """Delete without Django's collector, which would first load every row."""
     with connection.cursor() as cursor:
-        for model in (Posting, ChunkVector):
+        for model in (Posting, PassageTokens, ChunkVector):
             cursor.execute(f'DELETE FROM "{model._meta.db_table}" WHERE document_id = %s', [document_id])  # noqa: S608
         table = Chunk._meta.db_table
         # Children first: a parent's foreign key would otherwise look for its children row by row.
@@ -190,6 +198,7 @@ CHUNK_COLUMNS = (
     'root_id, text, heading, page, page_end, start, "end"'
 )
 VECTOR_COLUMNS = "chunk_id, passage_id, knowledge_base_id, document_id, embedding"
+SIGN_COLUMNS = "chunk_id, document_id, signs"
 POSTING_COLUMNS = "knowledge_base_id, term, chunk_id, document_id, weight"
 
 
@@ -292,6 +301,12 @@ def _wide_rows(uuids: Sequence[Sequence[bytes]], vectors: "Vectors") -> bytes:
     rows["dimensions"] = dimensions
     rows["values"] = vectors
     return rows.tobytes()
+
+
+def _token_rows(document: Document, ids: list[bytes], tokens: Mapping[int, bytes]) -> Iterator[bytes]:
+    own = document.pk.bytes
+    for place, signs in tokens.items():
+        yield _TOKEN_HEAD.pack(3, 16, ids[place], 16, own, len(signs)) + signs
 
 
 def _posting_rows(

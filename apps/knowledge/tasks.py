@@ -6,6 +6,7 @@ from typing import Any
 from django.db import DatabaseError
 
 from apps.knowledge import services
+from apps.knowledge.retrieval import vector_indexes
 from apps.knowledge.services.sweeping import WAITED_AT_START
 
 logger = logging.getLogger(__name__)
@@ -13,6 +14,11 @@ logger = logging.getLogger(__name__)
 SCHEDULES: dict[str, dict[str, Any]] = {
     "knowledge: recover and erase": {"func": "apps.knowledge.tasks.sweep", "schedule_type": "I", "minutes": 1},
     "knowledge: files without a row": {"func": "apps.knowledge.tasks.sweep_files", "schedule_type": "D"},
+    "knowledge: indexes of vectors": {
+        "func": "apps.knowledge.tasks.maintain_vector_indexes",
+        "schedule_type": "I",
+        "minutes": 10,
+    },
 }
 
 
@@ -39,6 +45,12 @@ def sweep() -> dict[str, int]:
 def sweep_files() -> int:
     """Delete files that no row knows. Scheduled once a day."""
     return services.sweep_files()
+
+
+def maintain_vector_indexes() -> list[str]:
+    """Build and drop the large bases' indexes of vectors. Scheduled every ten minutes."""
+    done = vector_indexes.maintain()
+    return [*done.built, *done.dropped]
 
 
 def schedule_sweepers() -> None:

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from apps.knowledge.views import documents, knowledge_bases
+from apps.knowledge.views import documents, knowledge_bases, search
 
 app_name = "knowledge"
 BASES, BASE, DOCUMENT = "knowledge-bases/", "knowledge-bases/<uuid:base_id>/", "documents/<uuid:document_id>/"
@@ -23,4 +23,10 @@ urlpatterns = [
     path("documents/", documents.upload_first, name="upload-first"),
     path(f"{DOCUMENT}restore/", documents.restore_document, name="restore-document"),
     path(f"{DOCUMENT}delete/", documents.delete_document, name="delete-document"),
+    path("search/", search.search_documents, name="search-documents"),
+    path("search/try/", search.try_search, name="try-search"),
+    path("search/synonyms/", search.list_synonyms, name="list-synonyms"),
+    path("search/synonyms/add/", search.add_synonyms, name="add-synonyms"),
+    path("search/synonyms/<uuid:synonyms_id>/delete/", search.delete_synonyms, name="delete-synonyms"),
+    path(f"{BASE}search-profile/", search.save_profile, name="save-profile"),
 ]

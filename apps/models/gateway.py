@@ -58,11 +58,13 @@ __all__ = [
     "describe_now",
     "embed",
     "embed_now",
+    "embed_with_tokens_now",
     "rerank",
     "resolve",
     "resolve_reference",
     "stream_chat",
     "token_counter",
+    "token_scores",
     "transcribe",
     "transcribe_now",
     "warm_up",
@@ -311,6 +313,30 @@ async def _checked(work: Coroutine[Any, Any, T], check: Callable[[], None]) -> T
     finally:
         task.cancel()  # a call that is over does not mind
         await asyncio.wait([task])
+
+
+def embed_with_tokens_now(
+    model: ResolvedModel, texts: Sequence[str], *, check: Callable[[], None] = lambda: None
+) -> "tuple[Vectors, list[bytes]]":
+    """Return vectors of passages and what ``token_scores`` wants to know of each: empty but for the built-in model.
+
+    Raises:
+        BadVectors, ModelUnavailable, ModelRefused, ModelAddressRefused, ModelOverloaded, ModelTimeout.
+    """
+    if model.provider != "builtin":
+        return embed_now(model, texts, purpose="passage", partial=True, check=check), [b""] * len(texts)
+    from apps.models.builtin import embedder
+
+    with metered(model, "passage") as meter:
+        meter.add(_estimated(texts))
+        return embedder.embed_with_tokens_now(list(texts))
+
+
+async def token_scores(query: str, passages: Sequence[bytes]) -> list[float | None]:
+    """Return how well passages of the built-in embedding model answer, token by token; None where that is not known."""
+    from apps.models.builtin import embedder
+
+    return await embedder.token_scores(query, passages)
 
 
 def _estimated(texts: Sequence[str]) -> Usage:

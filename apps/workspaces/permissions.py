@@ -31,6 +31,7 @@ ACTS: dict[str, Act] = {
     "run_evaluation": Act(MEMBERS, "evaluations:write"),
     "add_model": Act(MANAGERS, "models:write"),
     "set_budget": Act(MANAGERS, "models:write"),
+    "manage_synonyms": Act(MANAGERS, "knowledge:write"),
     "create_api_key": Act(ALL, "workspace:write"),
     "manage_people": Act(MANAGERS, "workspace:write"),
     "see_audit_log": Act(MANAGERS, "workspace:read"),

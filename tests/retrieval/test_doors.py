@@ -5,13 +5,16 @@ import random
 import pytest
 from django.contrib.auth.models import AnonymousUser
 from django.core.management import CommandError, call_command
+from django.urls import reverse
 
 from apps.knowledge.models import Chunk, Document
+from apps.knowledge.retrieval.filters import Filters
 from apps.knowledge.retrieval.reading import document_info, grep_chunks, list_chunks
 from apps.knowledge.retrieval.search import search
 from apps.knowledge.services import delete_document, delete_knowledge_base, grant, revoke
 from apps.workspaces.models import Membership, Role, User
 from apps.workspaces.services import create_workspace, set_membership
+from apps.workspaces.services.sharing import Subject, share
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -21,19 +24,21 @@ def world(request, make_base, add_passages):
     """Random tenants, people, bases, grants, departures and deletions; (people, bases, readable texts by person)."""
     rng = random.Random(request.param)
     people = [User.objects.create_user(f"p{number}@example.com") for number in range(6)]
-    bases, readable = [], {person.pk: set() for person in people}
+    bases, readable, tags = [], {person.pk: set() for person in people}, {}
     for place in range(3):
         owner, *others = rng.sample(people, 4)
         workspace = create_workspace(name=f"Tenant {place}", owner=owner)
         for other in others:
             set_membership(workspace=workspace, user=other, role=rng.choice([Role.ADMIN, Role.MEMBER, Role.VIEWER]))
-        here, shared = [], {}
+        here, shared, managing = [], {}, {}
         for number in range(3):
             base = make_base(workspace, f"Base {number}", restricted=rng.random() < 0.6)
             shared[base.pk] = {person.pk for person in others if rng.random() < 0.4}
             for person in others:
                 if person.pk in shared[base.pk]:
-                    grant(knowledge_base=base, user=person, level=rng.choice(["read", "manage"]), actor=owner)
+                    level = rng.choice(["read", "manage"])
+                    managing[base.pk, person.pk] = level == "manage"
+                    grant(knowledge_base=base, user=person, level=level, actor=owner)
             here.append(base)
         for person in others:  # after the grants, which then count no more
             if rng.random() < 0.3:
@@ -44,17 +49,29 @@ def world(request, make_base, add_passages):
             for part in range(2):
                 text = f"Secret canary of {workspace.name}, {base.name}, part {part}."
                 document, _ = add_passages(base, (text, [f"First {text}", f"Second {text}"]))
+                document.tags = rng.choice([[], ["red"], ["red", "blue"]])
+                document.generation = rng.randint(1, 4)  # it was indexed anew, and may be again:
+                document.status = rng.choice(["indexed", "parsing", "error_indexing"])
+                document.restricted = rng.random() < 0.3
+                document.save()
+                own = {person.pk for person in others if person.pk in roles and rng.random() < 0.5}
+                for person in others:
+                    if document.restricted and person.pk in own:
+                        share(row=document, subject=Subject(user=person), level="read", actor=owner)
                 if rng.random() < 0.2:
                     delete_document(document=document, actor=owner)
                     continue
                 for person, role in roles.items():
-                    manager = role in (Role.OWNER, Role.ADMIN)
-                    if not gone and (not base.restricted or manager or person in shared[base.pk]):
+                    manager = role in (Role.OWNER, Role.ADMIN) or managing.get((base.pk, person))
+                    if gone or (base.restricted and not manager and person not in shared[base.pk]):
+                        continue
+                    if not document.restricted or manager or person in own:
                         readable[person].add(text)
+                        tags[text] = document.tags
             if gone:
                 delete_knowledge_base(knowledge_base=base, actor=owner)
         bases += here
-    return people, bases, readable
+    return people, bases, readable, tags
 
 
 @pytest.fixture
@@ -63,14 +80,35 @@ def everything(world):
     return list(Document.objects.values_list("pk", flat=True)), list(Chunk.objects.values_list("pk", flat=True))
 
 
+def test_no_page_or_endpoint_shows_what_is_not_theirs(client, world, everything):
+    people, bases, readable, _ = world
+    for person in people:
+        client.force_login(person)
+        for workspace in {base.workspace for base in bases}:
+            found = reverse("knowledge:search-documents", args=[workspace.slug])
+            tried = reverse("knowledge:try-search", args=[workspace.slug])
+            pages = [client.get(found, {"q": "secret canary"}), client.get(tried, {"q": "canary"})]
+            pages += [client.get(tried, {"q": "canary", "watch": pk}) for pk in everything[1][:4]]
+            shown = "".join(page.content.decode() for page in pages)
+            theirs = {text for other in readable.values() for text in other} - readable[person.pk]
+            assert not [text for text in theirs if text.removeprefix("Secret canary") in shown]
+        for base in bases:
+            answer = client.post(f"/api/v1/knowledge-bases/{base.pk}/search", {"query": "canary"}, "application/json")
+            hits = answer.json().get("hits", [])
+            assert {hit["text"] for hit in hits} <= readable[person.pk]
+
+
 async def test_nobody_finds_what_is_not_theirs(world, everything):
-    people, bases, readable = world
+    people, bases, readable, tags = world
     document_ids, chunk_ids = everything
     ids = [base.pk for base in bases]
     for person in [*people, AnonymousUser()]:
         mine = readable.get(person.pk, set())
         found = await search(person, "secret canary", knowledge_bases=ids, top_k=100)
         assert {passage.text for passage in found.passages} == mine
+        red = Filters(tags=("red",))
+        filtered = await search(person, "secret canary", knowledge_bases=ids, top_k=100, filters=[red])
+        assert {passage.text for passage in filtered.passages} == {text for text in mine if "red" in tags[text]}
         for query in ("的", "%", "5"):  # questions that take the other branches of the lexical leg
             other = await search(person, query, knowledge_bases=ids, top_k=100)
             assert {passage.text for passage in other.passages} <= mine

@@ -142,8 +142,8 @@ async def test_slow_trigrams_are_given_up(ann, shop, monkeypatch):
 
 
 def slow_trigrams(query):
-    table = "verbatim AS (SELECT c.id AS chunk_id, 1.0 AS score FROM knowledge_chunk c, pg_sleep(5)),"
-    return table, {}
+    score = "1.0 AS score, NULL::float8 AS coverage"
+    return f"verbatim AS (SELECT c.id AS chunk_id, {score} FROM knowledge_chunk c, pg_sleep(5)),", {}
 
 
 @pytest.fixture
@@ -177,10 +177,16 @@ async def test_two_models_embed_the_question_once_each(ann, bases, vendor):
     assert {passage.knowledge_base_id for passage in result.passages} == {base.pk for base in bases}
 
 
-async def test_a_search_takes_three_statements(ann, shop):
+async def test_a_search_takes_four_statements(ann, shop):
     async with counted() as statements:
         await search(ann, "refunds", knowledge_bases=[shop.pk])
-    assert len(statements) == 3
+    assert len(statements) == 4  # bases, vectors, words, passages
+
+
+async def test_each_further_model_costs_one_statement_more(ann, bases):
+    async with counted() as statements:
+        await search(ann, "Text of", knowledge_bases=[base.pk for base in bases])
+    assert len(statements) == 5
 
 
 async def test_a_search_is_booked_to_who_searched(ann, shop, in_thread):

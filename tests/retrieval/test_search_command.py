@@ -26,5 +26,5 @@ def test_json_has_the_promised_fields(ann, acme, make_base, add_passages, capsys
     assert 0 < hit["score"] <= 1
     assert printed["meta"]["degraded"] == []
     names = [stage["name"] for stage in printed["meta"]["stages"]]
-    assert names == ["bases", "embed", "vector", "lexical", "trigram", "fusion"]
+    assert names == ["bases", "embed", "vector", "lexical", "trigram", "fusion", "passages", "top_k", "threshold"]
     assert all({"name", "ms", "in", "out"} == stage.keys() for stage in printed["meta"]["stages"])

@@ -1,17 +1,22 @@
 """Tool: search by meaning and by words in the turn's knowledge bases."""
 
+from datetime import date
+
 from pydantic import BaseModel, ConfigDict, Field
 
 from apps.agents.context import TurnContext
 from apps.agents.tools.catalog import Tool, ToolResult
 from apps.agents.tools.excerpts import excerpt
 from apps.agents.tools.results import counted, show
+from apps.knowledge.retrieval.filters import Condition, Filters, Text
 from apps.knowledge.retrieval.passages import Passage
 
 EXCERPT = 560  # characters; ten of them with their heads fit one result
 EMPTY = {
     "no_base": "No knowledge base is selected.",
     "nothing_indexed": "The selected knowledge bases hold no indexed document yet.",
+    "filter": "No document fits the filters. Search again with fewer of them.",
+    "threshold": "Nothing relevant was found: no passage reaches the threshold of the selected knowledge bases.",
 }
 
 
@@ -24,11 +29,31 @@ class Arguments(BaseModel):
         min_length=1, max_length=500, description="A whole question or the words to look for, in any language."
     )
     top_k: int = Field(default=8, ge=1, le=10, description="How many passages.")
+    tags: list[Text] = Field(default_factory=list, max_length=10, description="Only documents with all of these tags.")
+    document_name: str = Field(default="", max_length=200, description="Only documents whose name contains this.")
+    added_from: date | None = Field(default=None, description="Only documents added on this day or later, YYYY-MM-DD.")
+    added_to: date | None = Field(default=None, description="Only documents added on this day or earlier, YYYY-MM-DD.")
+    metadata: list[Condition] = Field(
+        default_factory=list, max_length=10, description="Only documents with these facts, by the fields of their base."
+    )
+
+    def filters(self) -> Filters:
+        """Return what documents must fit."""
+        return Filters.of(
+            {
+                "tags": self.tags,
+                "name": self.document_name,
+                "added_from": self.added_from,
+                "added_to": self.added_to,
+                "metadata": self.metadata,
+            }
+        )
 
 
 async def doc_retrieval(context: TurnContext, arguments: Arguments) -> ToolResult:
     """Search once, by meaning and by words together; long passages are shown as excerpts."""
-    found = await context.search(arguments.query, arguments.top_k)
+    filters = arguments.filters()
+    found = await context.search(arguments.query, arguments.top_k, *([filters] if filters else []))
     notes = []
     if found.degraded:
         notes.append(f"Part of the search failed ({', '.join(found.degraded)}): results may be incomplete.")

@@ -6,6 +6,7 @@ from apps.knowledge.models.folders import Folder, FolderShare, MetadataField
 from apps.knowledge.models.ingestion import ChunkOverride, DocumentImage, IngestionAttempt, StagedVector
 from apps.knowledge.models.jobs import Job
 from apps.knowledge.models.knowledge_bases import KnowledgeBase, KnowledgeBaseShare
+from apps.knowledge.models.search import PassageTokens, SearchProfile, Synonyms
 
 __all__ = [
     "Chunk",
@@ -21,6 +22,9 @@ __all__ = [
     "KnowledgeBase",
     "KnowledgeBaseShare",
     "MetadataField",
+    "PassageTokens",
     "Posting",
+    "SearchProfile",
     "StagedVector",
+    "Synonyms",
 ]

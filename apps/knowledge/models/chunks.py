@@ -56,7 +56,12 @@ class Chunk(models.Model):
         ]
         indexes: ClassVar = [
             models.Index(fields=["parent"], name="chunk_children"),
-            GinIndex(OpClass("text", name="gin_trgm_ops"), condition=models.Q(level=0), name="passage_trigrams"),
+            GinIndex(  # the base first: other tenants' texts cost a search nothing
+                "knowledge_base",
+                OpClass("text", name="gin_trgm_ops"),
+                condition=models.Q(level=0),
+                name="trigrams_of_base",
+            ),
         ]
 
     def __str__(self) -> str:

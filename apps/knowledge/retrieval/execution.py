@@ -13,15 +13,22 @@ from apps.knowledge.retrieval.legs import Statement
 logger = logging.getLogger(__name__)
 
 _LIMIT = "SELECT set_config('statement_timeout', %s, true), set_config('jit', 'off', true)"
+# How far an HNSW index is walked: on past what the door refuses, until there is enough or 40,000 vectors were seen.
+_WALK = """SELECT set_config('hnsw.iterative_scan', 'relaxed_order', true), set_config('hnsw.ef_search', '400', true),
+       set_config('hnsw.max_scan_tuples', '40000', true)"""
 
 
 @dataclass(frozen=True, slots=True)
 class Leg:
-    """A statement, how long it may take, and what to run instead if it takes longer."""
+    """A statement, how long it may take, and what to run instead if it takes longer.
+
+    ``approximate``: it walks an index of vectors.
+    """
 
     statement: Statement
     timeout_ms: int
     fallback: "Leg | None" = None
+    approximate: bool = False
 
 
 @dataclass(slots=True)
@@ -74,6 +81,8 @@ async def _run_once(
         async with connection.pipeline():
             for name, leg in legs.items():
                 await connection.execute(_LIMIT, [f"{leg.timeout_ms}ms"])
+                if leg.approximate:
+                    await connection.execute(_WALK)
                 cursors[name] = connection.cursor()
                 await cursors[name].execute(*leg.statement)
     except psycopg.Error as error:

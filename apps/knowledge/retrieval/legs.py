@@ -1,8 +1,8 @@
-"""The legs of a search: one SQL statement each, each behind the reader's door.
+"""The legs of a search: one SQL statement each, each behind the reader's door, and the one that fetches what won.
 
-Every leg returns the same columns. ``leg, rank, score, chunk_id`` come for up to DEPTH passages, so
-that a passage that another leg brings has its true score here too; what a Passage needs besides
-comes for the first ``candidates`` of them. ``ms`` is how long the statement had run at that row.
+Every leg returns ``leg, rank, score, coverage, chunk_id, knowledge_base_id`` of up to DEPTH passages, so that a passage
+that another leg brings has its true score here too. ``ms`` is how long the statement had run at
+that row. ``watched`` is a passage that somebody asks about: its row comes whatever its rank.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,29 +15,57 @@ Statement = tuple[str, dict[str, Any]]
 
 DEPTH = 100  # passages that a leg scores
 SHORTEST_VERBATIM, LONGEST_VERBATIM = 3, 32  # characters of a question that trigrams are asked about
+INDEX_PREFIX = "vectors_"  # of the name of a base's index of vectors, see ``vector_indexes``
+NEAREST = 400  # vectors that an index is asked for: of passages and of their children
 
 _DOOR = """door AS MATERIALIZED (
     SELECT id, chunk_count FROM ({door}) AS readable WHERE knowledge_base_id = ANY(%(bases)s)
 )"""
-_IN_FULL = """
-SELECT r.leg, r.rank, r.score, r.chunk_id, c.document_id, c.knowledge_base_id, d.name AS document,
-       c.text, c.heading, c.page, c.page_end, c.start, c."end",
-       1000 * extract(epoch FROM clock_timestamp() - statement_timestamp())::float8 AS ms
-FROM ranked r
-LEFT JOIN knowledge_chunk c ON c.id = CASE WHEN r.rank <= %(candidates)s THEN r.chunk_id END
-LEFT JOIN knowledge_document d ON d.id = c.document_id
+_MS = "1000 * extract(epoch FROM clock_timestamp() - statement_timestamp())::float8 AS ms"
+_RANKED = f"""
+SELECT r.leg, r.rank, r.score, r.coverage, r.chunk_id, c.knowledge_base_id, {_MS}
+FROM ranked r JOIN knowledge_chunk c ON c.id = r.chunk_id
 ORDER BY r.leg, r.rank
-"""
+"""  # noqa: S608
+
+
+def _best(rows: str, watched: UUID | None) -> str:
+    """Cut rows of ``chunk_id, score, coverage`` at DEPTH, but keep the watched one; ``rank`` is its place among all."""
+    if watched is None:
+        rows = f"(SELECT * FROM {rows} ORDER BY score DESC, chunk_id LIMIT {DEPTH}) AS cut"  # noqa: S608
+    order = "row_number() OVER (ORDER BY score DESC, chunk_id) AS rank"
+    ranked = f"SELECT {order}, score, coverage, chunk_id FROM {rows}"  # noqa: S608
+    if watched is None:
+        return ranked
+    return f"SELECT * FROM ({ranked}) AS whole WHERE rank <= {DEPTH} OR chunk_id = %(watched)s"  # noqa: S608
 
 
 def bases_statement(door: Scope, bases: Sequence[UUID]) -> Statement:
-    """Return the statement that tells which of the bases may be read, and by which model they are embedded."""
-    sql = f"SELECT * FROM ({door.sql}) AS readable WHERE id = ANY(%(bases)s)"  # noqa: S608
+    """Return the statement that tells which of the bases may be read, and how each is searched.
+
+    ``indexed``: the base has an index of its vectors that is whole; the catalogue is asked, which cannot be
+    out of date.
+    """
+    sql = f"""
+SELECT readable.*, EXISTS (
+    SELECT 1 FROM pg_class c JOIN pg_index i ON i.indexrelid = c.oid
+    WHERE i.indisvalid
+      AND c.relname = '{INDEX_PREFIX}' || replace(readable.id::text, '-', '') || '_' || readable.dimensions
+) AS indexed
+FROM ({door.sql}) AS readable WHERE id = ANY(%(bases)s)"""  # noqa: S608
     return sql, {**door.parameters, "bases": list(bases)}
 
 
-def vector_leg(door: Scope, *, bases: Sequence[UUID], vector: str, candidates: int) -> Statement:
-    """Return the statement of the vector leg: cosine with the question, exactly, passage by passage.
+def vector_leg(
+    door: Scope,
+    *,
+    bases: Sequence[UUID],
+    vector: str,
+    indexed: Sequence[UUID] = (),
+    dimensions: int = 0,
+    watched: UUID | None = None,
+) -> Statement:
+    """Return the statement of the vector leg: cosine with the question, passage by passage.
 
     A passage's score is the mean of its own cosine and its best child's: the first says what it is
     about, the second that the answer stands in it. Siblings thus collapse before anything is cut.
@@ -46,81 +74,156 @@ def vector_leg(door: Scope, *, bases: Sequence[UUID], vector: str, candidates: i
         door: readable documents, see ``scope``.
         bases: bases of one embedding model.
         vector: the question's embedding as text, ``[0.1,…]``, L2-normalised like the stored ones.
-        candidates: passages to return in full.
+        indexed: those of the bases that have an index of vectors of their own (``vector_indexes``).
+        dimensions: of the vectors, where there are ``indexed`` bases.
+        watched: a passage whose row is wanted whatever its rank.
 
     Plan: scan of the bases' vectors by ``knowledge_base_id``, HashAggregate by passage, hash
     semi-join of the passages with the door (before it, it would cost a third more), top-N sort:
-    linear in the bases' vectors, and never approximate (an HNSW index under tenants' filters loses
-    passages). ``<#>`` is the negative inner product:
-    of normalised vectors that is the cosine, at less cost.
+    linear in the bases' vectors, and exact. ``<#>`` is the negative inner product: of normalised
+    vectors that is the cosine, at less cost. An indexed base instead walks its own HNSW index, iteratively, past
+    what the door refuses, to the NEAREST vectors; their passages are then scored exactly, by primary key and
+    ``chunk_children``. Nothing is approximate but which passages are looked at, and no base shares an index.
     """
+    exact = [base for base in bases if base not in set(indexed)]
+    near = "".join(_nearest(number, base, dimensions) for number, base in enumerate(indexed))
+    sources = ["SELECT * FROM scanned"] if exact or not indexed else []
+    sources += [f"SELECT * FROM close_{number}" for number in range(len(indexed))]  # noqa: S608
     sql = f"""
 WITH {_DOOR.format(door=door.sql)},
 scanned AS (
     SELECT v.passage_id, v.document_id, v.chunk_id = v.passage_id AS whole,
            -(v.embedding <#> %(vector)s::halfvec) AS cosine
     FROM knowledge_chunkvector v
-    WHERE v.knowledge_base_id = ANY(%(bases)s)
+    WHERE v.knowledge_base_id = ANY(%(exact)s)
     OFFSET 0 -- or each aggregate below would compute the cosine anew
-),
+),{near}
 best AS (
     SELECT passage_id, document_id,
            max(cosine) FILTER (WHERE whole) AS whole, max(cosine) FILTER (WHERE NOT whole) AS part
-    FROM scanned GROUP BY passage_id, document_id
+    FROM ({" UNION ALL ".join(sources)}) AS found GROUP BY passage_id, document_id
 ),
 scored AS (
-    SELECT passage_id AS chunk_id, (coalesce(whole, part) + coalesce(part, whole)) / 2 AS score
+    SELECT passage_id AS chunk_id, (coalesce(whole, part) + coalesce(part, whole)) / 2 AS score,
+           NULL::float8 AS coverage
     FROM best WHERE document_id IN (SELECT id FROM door)
-    ORDER BY score DESC, passage_id LIMIT {DEPTH}
 ),
-ranked AS (
-    SELECT 'vector' AS leg, row_number() OVER (ORDER BY score DESC, chunk_id) AS rank, score, chunk_id FROM scored
-)
-{_IN_FULL}"""  # noqa: S608
-    return sql, {**door.parameters, "bases": list(bases), "vector": vector, "candidates": candidates}
+ranked AS (SELECT 'vector' AS leg, best.* FROM ({_best("scored", watched)}) AS best)
+{_RANKED}"""  # noqa: S608
+    parameters = {**door.parameters, "bases": list(bases), "exact": exact, "vector": vector, "watched": watched}
+    return sql, parameters
+
+
+def _nearest(number: int, base: UUID, dimensions: int) -> str:
+    """Return the CTEs that look into one base's index. Its id stands there as text: the index's condition must be seen.
+
+    The odd test of the door keeps it a filter of the walk; as a join it would end the walk's use.
+    """
+    return f"""
+near_{number} AS MATERIALIZED (
+    SELECT v.passage_id FROM knowledge_chunkvector v
+    WHERE v.knowledge_base_id = '{base}' AND (v.document_id IN (SELECT id FROM door)) IS TRUE
+    ORDER BY v.embedding::halfvec({dimensions:d}) <#> %(vector)s::halfvec({dimensions:d}) LIMIT {NEAREST}
+),
+close_{number} AS (
+    SELECT v.passage_id, v.document_id, v.chunk_id = v.passage_id AS whole,
+           -(v.embedding <#> %(vector)s::halfvec) AS cosine
+    FROM knowledge_chunkvector v
+    WHERE v.chunk_id IN (SELECT passage_id FROM near_{number} UNION
+                         SELECT id FROM knowledge_chunk WHERE parent_id IN (SELECT passage_id FROM near_{number}))
+    OFFSET 0
+),"""  # noqa: S608
 
 
 def lexical_leg(
-    door: Scope, *, bases: Sequence[UUID], terms: Mapping[str, float], candidates: int, verbatim: str = ""
+    door: Scope,
+    *,
+    bases: Sequence[UUID],
+    terms: Mapping[str, float],
+    verbatim: str = "",
+    watched: UUID | None = None,
 ) -> Statement:
     """Return the statement of the lexical leg: BM25 over postings, and pg_trgm for what stands there verbatim.
 
-    A term's idf is taken over the selected bases, at query time. The two parts come back as legs of
-    their own, "lexical" and "trigram".
+    A term's idf is taken over what may be read of the selected bases, at query time. The two parts come
+    back as legs of their own, "lexical" and "trigram".
 
     Args:
         door: readable documents, see ``scope``.
         bases: the selected bases.
         terms: ``index_text.query_terms`` of the question; may be empty if ``verbatim`` is not.
-        candidates: passages to return in full.
         verbatim: the question itself, where ``has_trigrams`` says that it is worth it.
+        watched: a passage whose row is wanted whatever its rank.
 
     Plan: index-only scan of the postings' primary key (base, term) INCLUDE (document, weight), an
     aggregate by term and one by passage, hash semi-join of the passages with the door, top-N sort:
-    linear in the postings of the question's terms. The
-    trigram part is a bitmap scan of ``passage_trigrams``, whose cost grows with all tenants' text:
-    hence only for short questions, and under a time limit that search sets.
+    linear in the postings of the question's terms. The trigram part is a bitmap scan of
+    ``trigrams_of_base``, whose first column is the base: what other tenants have costs nothing. It is
+    linear in the bases' passages that share a trigram, hence only for short questions, under a time limit that
+    search sets.
     """
-    parameters = {**door.parameters, "bases": list(bases), "candidates": candidates}
+    parameters = {**door.parameters, "bases": list(bases), "watched": watched}
     tables, parts = "", []
     if terms:
         tables += _bm25(terms)
-        parts.append("SELECT 'lexical' AS leg, score, chunk_id FROM bm25")
+        parts.append(f"SELECT 'lexical' AS leg, best.* FROM ({_best('bm25', watched)}) AS best")  # noqa: S608
         parameters |= {"terms": list(terms), "weights": list(terms.values())}
     if verbatim:
         table, more = _verbatim(verbatim)
         tables += table
-        parts.append("SELECT 'trigram' AS leg, score, chunk_id FROM verbatim")
+        parts.append(f"SELECT 'trigram' AS leg, best.* FROM ({_best('verbatim', watched)}) AS best")  # noqa: S608
         parameters |= more
     sql = f"""
 WITH {_DOOR.format(door=door.sql)},
 {tables}
-found AS ({" UNION ALL ".join(parts)}),
-ranked AS (
-    SELECT leg, row_number() OVER (PARTITION BY leg ORDER BY score DESC, chunk_id) AS rank, score, chunk_id FROM found
-)
-{_IN_FULL}"""  # noqa: S608
+ranked AS ({" UNION ALL ".join(parts)})
+{_RANKED}"""
     return sql, parameters
+
+
+def passages_statement(
+    door: Scope, *, bases: Sequence[UUID], chunks: Sequence[UUID], tokens: bool = False, vectors: bool = False
+) -> Statement:
+    """Return the statement that fetches passages whole, behind the door once more, in no order.
+
+    Args:
+        door: readable documents, see ``scope``.
+        bases: the selected bases.
+        chunks: which passages.
+        tokens: whether their tokens are wanted, for the built-in reranker.
+        vectors: whether their vectors are, for diversity.
+
+    Plan: primary keys of chunks, documents, tokens and vectors.
+    """
+    signs = "t.signs" if tokens else "NULL::bytea AS signs"
+    embedding = "v.embedding::text AS embedding" if vectors else "NULL::text AS embedding"
+    sql = f"""
+SELECT c.id AS chunk_id, c.document_id, c.knowledge_base_id, d.name AS document, c.text, c.heading,
+       c.page, c.page_end, c.start, c."end", c.parent_id, {signs}, {embedding}, {_MS}
+FROM knowledge_chunk c JOIN ({door.sql}) d ON d.id = c.document_id
+{"LEFT JOIN knowledge_passagetokens t ON t.chunk_id = c.id" if tokens else ""}
+{"LEFT JOIN knowledge_chunkvector v ON v.chunk_id = c.id" if vectors else ""}
+WHERE c.id = ANY(%(chunks)s) AND c.knowledge_base_id = ANY(%(bases)s) AND NOT c.disabled"""  # noqa: S608
+    return sql, {**door.parameters, "bases": list(bases), "chunks": list(chunks)}
+
+
+def ancestors_statement(door: Scope, *, chunks: Sequence[UUID]) -> Statement:
+    """Return the statement that fetches the parents and grandparents of chunks, with how many children each has.
+
+    Plan: primary key of chunks, ``chunk_children`` for the counts.
+    """
+    sql = f"""
+WITH RECURSIVE up AS (
+    SELECT c.parent_id AS id FROM knowledge_chunk c WHERE c.id = ANY(%(chunks)s) AND c.parent_id IS NOT NULL
+    UNION
+    SELECT c.parent_id FROM up JOIN knowledge_chunk c ON c.id = up.id WHERE c.parent_id IS NOT NULL
+)
+SELECT c.id AS chunk_id, c.document_id, c.knowledge_base_id, d.name AS document, c.text, c.heading,
+       c.page, c.page_end, c.start, c."end", c.parent_id,
+       (SELECT count(*) FROM knowledge_chunk k WHERE k.parent_id = c.id) AS children, {_MS}
+FROM up JOIN knowledge_chunk c ON c.id = up.id JOIN ({door.sql}) d ON d.id = c.document_id
+WHERE NOT c.disabled"""  # noqa: S608
+    return sql, {**door.parameters, "chunks": list(chunks)}
 
 
 def has_trigrams(query: str, terms: Mapping[str, float]) -> bool:
@@ -137,7 +240,8 @@ def has_trigrams(query: str, terms: Mapping[str, float]) -> bool:
 def _bm25(terms: Mapping[str, float]) -> str:
     """Return the CTEs of BM25: postings of the terms, idf, the sum by passage.
 
-    A question of one character finds every term that begins with it (see ``index_text``).
+    ``coverage`` is the share of the question's words that a passage has, by their idf. A question of one
+    character finds every term that begins with it (see ``index_text``).
     """
     only = next(iter(terms))
     single = len(terms) == 1 and len(only) == 1 and not only.isascii()
@@ -150,18 +254,19 @@ def _bm25(terms: Mapping[str, float]) -> str:
     WHERE p.knowledge_base_id = ANY(%(bases)s) AND {matches}
 ),
 idf AS MATERIALIZED (
-    SELECT h.term, t.weight * ln(1 + (greatest(n.passages, h.n) - h.n + 0.5) / (h.n + 0.5)) AS weight
-    FROM (SELECT term, {count} AS n FROM hits GROUP BY term) AS h
-    JOIN unnest(%(terms)s::text[], %(weights)s::float8[]) AS t(term, weight) USING (term)
+    SELECT t.term, t.weight * ln(1 + (greatest(n.passages, h.n) - h.n + 0.5) / (h.n + 0.5)) AS weight
+    FROM unnest(%(terms)s::text[], %(weights)s::float8[]) AS t(term, weight)
+    LEFT JOIN (SELECT term, {count} AS n FROM hits GROUP BY term) AS found USING (term)
+    CROSS JOIN LATERAL (SELECT coalesce(found.n, 0) AS n) AS h
     CROSS JOIN (SELECT coalesce(sum(chunk_count), 0)::float8 AS passages FROM door) AS n
 ),
 summed AS (
-    SELECT h.chunk_id, h.document_id, sum(h.weight * i.weight) AS score
+    SELECT h.chunk_id, h.document_id, sum(h.weight * i.weight) AS score, sum(i.weight) AS matched
     FROM hits h JOIN idf i USING (term) GROUP BY h.chunk_id, h.document_id
 ),
 bm25 AS (
-    SELECT chunk_id, score FROM summed WHERE document_id IN (SELECT id FROM door)
-    ORDER BY score DESC, chunk_id LIMIT {DEPTH}
+    SELECT chunk_id, score, matched / nullif((SELECT sum(weight) FROM idf), 0) AS coverage
+    FROM summed WHERE document_id IN (SELECT id FROM door)
 ),"""  # noqa: S608
 
 
@@ -182,10 +287,9 @@ def _verbatim(query: str) -> tuple[str, dict[str, Any]]:
         escaped = query.replace("\\", r"\\").replace("%", r"\%").replace("_", r"\_")
         parameters["query"] = f"%{escaped}%"
     table = f"""verbatim AS (
-    SELECT c.id AS chunk_id, {score} AS score
+    SELECT c.id AS chunk_id, {score} AS score, NULL::float8 AS coverage
     FROM knowledge_chunk c
     WHERE c.level = 0 AND NOT c.disabled AND c.knowledge_base_id = ANY(%(bases)s)
       AND c.document_id IN (SELECT id FROM door) AND {matches}
-    ORDER BY score DESC, c.id LIMIT %(candidates)s
 ),"""  # noqa: S608
     return table, parameters

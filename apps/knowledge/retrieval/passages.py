@@ -42,14 +42,29 @@ class Stage:
 
 
 @dataclass(frozen=True, slots=True)
+class Trace:
+    """How one candidate fared. ``lost_at`` names the stage that it did not survive, "" for a hit."""
+
+    chunk_id: UUID
+    ranks: dict[str, int]
+    scores: dict[str, float]  # by leg, and "fusion", "rerank"
+    lost_at: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class SearchResult:
     """Passages, best first, and how they were found.
 
-    ``degraded`` names the legs that failed while others answered. ``empty_reason`` says why there is
-    nothing: "no_base", "nothing_indexed", "no_match".
+    ``degraded`` names the parts that failed while others answered: a leg, "rerank", "expansion",
+    "profile". ``empty_reason`` says why there is nothing: "no_base" (none selected, or none of them
+    readable), "nothing_indexed", "filter", "threshold", "no_match". ``reranked_by`` names what put the passages
+    into their order, "" where it is the fused one. ``traces`` holds every candidate.
     """
 
     passages: tuple[Passage, ...]
     stages: tuple[Stage, ...] = ()
     degraded: tuple[str, ...] = ()
     empty_reason: str = ""
+    reranked_by: str = ""
+    expanded: tuple[str, ...] = ()  # the questions that were asked besides
+    traces: tuple[Trace, ...] = ()

@@ -15,6 +15,7 @@ from psycopg.rows import DictRow
 from apps.common.database import pool
 from apps.common.errors import InvalidInput, ServiceUnavailable
 from apps.common.text import storable
+from apps.knowledge.retrieval.filters import Filters
 from apps.knowledge.retrieval.passages import Passage
 from apps.knowledge.retrieval.scope import readable_documents
 from apps.workspaces.principals import Who
@@ -51,6 +52,7 @@ async def list_chunks(
     document_id: UUID | None = None,
     first: int = 0,
     count: int = 10,
+    filters: Sequence[Filters] = (),
 ) -> list[Passage]:
     """Return whole passages: those named, in that order, or a run of one document in reading order.
 
@@ -62,10 +64,11 @@ async def list_chunks(
         document_id: the document to read from, if no ids are given.
         first: its first passage to return, from 0.
         count: how many, at most MOST_PASSAGES.
+        filters: what the documents must fit.
 
     Plan: primary keys of chunks, or the unique index (document, generation, level, ordinal).
     """
-    door = readable_documents(user)
+    door = readable_documents(user, filters)
     if document_id is not None:
         wanted = """c.level = 0 AND NOT c.disabled AND c.document_id = %(document)s
             ORDER BY c.ordinal OFFSET %(first)s LIMIT %(count)s"""
@@ -87,7 +90,9 @@ async def list_chunks(
     return [_passage(row) for row in await _rows(sql, parameters, READ_TIMEOUT_MS)]
 
 
-async def grep_chunks(user: Who, pattern: str, *, knowledge_bases: Sequence[UUID], limit: int = 10) -> list[Passage]:
+async def grep_chunks(
+    user: Who, pattern: str, *, knowledge_bases: Sequence[UUID], limit: int = 10, filters: Sequence[Filters] = ()
+) -> list[Passage]:
     """Return the passages of the bases that match a regular expression, document by document.
 
     Upper and lower case are alike; ``^``, ``$`` and ``.`` mind line ends, as in grep. ``focus`` is
@@ -99,12 +104,13 @@ async def grep_chunks(user: Who, pattern: str, *, knowledge_bases: Sequence[UUID
         pattern: the expression, up to LONGEST_PATTERN characters; ``\\b`` and named groups may be used.
         knowledge_bases: where to look; narrows what ``user`` may read.
         limit: how many passages, at most MOST_PASSAGES.
+        filters: what their documents must fit.
 
     Raises:
         PatternRejected: it is blank, too long, or cannot be compiled.
         PatternTooSlow: the time ran out.
 
-    Plan: bitmap scan of ``passage_trigrams`` where the pattern has three literal characters in a
+    Plan: bitmap scan of ``trigrams_of_base`` where the pattern has three literal characters in a
     row, else the bases' passages one by one; linear in their text.
     """
     pattern = storable(pattern)
@@ -112,7 +118,7 @@ async def grep_chunks(user: Who, pattern: str, *, knowledge_bases: Sequence[UUID
         raise PatternRejected(
             field="pattern", reason=_("it must have 1 to %(limit)d characters") % {"limit": LONGEST_PATTERN}
         )
-    door = readable_documents(user)
+    door = readable_documents(user, filters)
     parameters = {
         **door.parameters,
         "pattern": postgres_pattern(pattern),
@@ -140,6 +146,7 @@ async def document_info(
     document_ids: Sequence[UUID] = (),
     knowledge_bases: Sequence[UUID] | None = None,
     limit: int = 10,
+    filters: Sequence[Filters] = (),
 ) -> list[dict[str, Any]]:
     """Return what is known about documents besides their text, the newest first.
 
@@ -148,10 +155,11 @@ async def document_info(
         document_ids: which documents; all readable ones if empty.
         knowledge_bases: keep those of these bases; None keeps all.
         limit: how many, at most MOST_DOCUMENTS.
+        filters: what they must fit.
 
     Plan: primary key of documents, or ``document_newest`` by base.
     """
-    door = readable_documents(user)
+    door = readable_documents(user, filters)
     parameters = {
         **door.parameters,
         "documents": list(document_ids) or None,

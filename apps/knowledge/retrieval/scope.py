@@ -4,19 +4,35 @@ Rights are never decided in Python and never remembered: the subquery runs with 
 it guards, so a grant that was withdrawn a moment ago no longer counts.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from django.core.exceptions import EmptyResultSet
+from django.db.models import Exists, F, OuterRef, Q, QuerySet
+
 from apps.knowledge.models import Document, KnowledgeBase
+from apps.knowledge.retrieval.filters import Filters
+from apps.models.models import Kind, ModelConfig
 from apps.workspaces.doors import DoorQuery
 from apps.workspaces.principals import Who
 
 DOCUMENT_COLUMNS = ("id", "knowledge_base_id", "name", "chunk_count")
-BASE_COLUMNS = ("id", "workspace_id", "embedding_model", "dimensions")
+BASE_COLUMNS = ("id", "workspace_id", "embedding_model", "dimensions", "profile", "reranker")
+
+
+def _with_settings(who: Who) -> QuerySet[KnowledgeBase, Any]:
+    own = Q(workspace=OuterRef("workspace")) | Q(workspace=None)
+    rerankers = ModelConfig.objects.filter(own, kind=Kind.RERANK, enabled=True, is_default=True)
+    bases = KnowledgeBase.objects.visible_to(who).order_by()
+    found: QuerySet[KnowledgeBase, Any] = bases.annotate(
+        profile=F("search_profile__chosen"), reranker=Exists(rerankers)
+    ).values(*BASE_COLUMNS)
+    return found
+
 
 DOCUMENTS = DoorQuery[Document](lambda who: Document.objects.visible_to(who).order_by().values(*DOCUMENT_COLUMNS))
-BASES = DoorQuery[KnowledgeBase](lambda who: KnowledgeBase.objects.visible_to(who).order_by().values(*BASE_COLUMNS))
+BASES = DoorQuery[KnowledgeBase](_with_settings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,18 +43,28 @@ class Scope:
     parameters: Mapping[str, Any]
 
 
-def readable_documents(who: Who) -> Scope:
-    """Select DOCUMENT_COLUMNS of the documents that ``who`` may read."""
-    return _scope(DOCUMENTS, who)
+def readable_documents(who: Who, filters: Sequence[Filters] = ()) -> Scope:
+    """Select DOCUMENT_COLUMNS of the documents that ``who`` may read and that fit all ``filters``."""
+    if not any(filters):
+        return _scope(*DOCUMENTS.statement(who))
+    documents = Document.objects.visible_to(who)
+    for one in filters:
+        documents = one.apply(documents)
+    try:
+        return _scope(*documents.order_by().values(*DOCUMENT_COLUMNS).query.sql_with_params())
+    except EmptyResultSet:
+        return _scope(f"SELECT * FROM {Document._meta.db_table} WHERE FALSE", ())  # noqa: S608
 
 
 def readable_bases(who: Who) -> Scope:
-    """Select BASE_COLUMNS of the knowledge bases that ``who`` may read."""
-    return _scope(BASES, who)
+    """Select BASE_COLUMNS of the knowledge bases that ``who`` may read.
+
+    ``profile`` is the one saved with the base, ``reranker`` whether a rerank model is the default there.
+    """
+    return _scope(*BASES.statement(who))
 
 
-def _scope(door: DoorQuery[Any], who: Who) -> Scope:
-    sql, positional = door.statement(who)
+def _scope(sql: str, positional: Sequence[Any]) -> Scope:
     first, *rest = sql.split("%s")
     named = first + "".join(f"%(door_{number})s{part}" for number, part in enumerate(rest))
     return Scope(named, {f"door_{number}": value for number, value in enumerate(positional)})

@@ -1,41 +1,44 @@
-"""Search: from a question to passages. The tool, the command, the API and evaluations all call it.
+"""Search: from a question to passages. The tool, the pages, the command, the API and evaluations all call it.
 
-which of the bases may be read, and by which model each is embedded
+which of the bases may be read, by which model each is embedded, how each wants to be searched
 → the question embedded, once a model
 → one round trip: the vector leg (one a model) and the lexical leg, each behind the door
-→ fusion → the best passages, whole
+→ fusion → only where that is too little: the question in other words
+→ the best passages, whole → merging → rerank → diversity → top k → threshold
 """
 
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from time import perf_counter
+from typing import Any
 from uuid import UUID
 
 import psycopg
-from django.conf import settings
 from django.utils.translation import gettext_lazy as _
+from psycopg import AsyncConnection
 from psycopg.rows import DictRow
 
 from apps.common.database import pool
 from apps.common.errors import InvalidInput, KnowSphereError
 from apps.common.text import storable
 from apps.knowledge.index_text import query_terms
-from apps.knowledge.retrieval.execution import Leg, Outcome, run_legs
-from apps.knowledge.retrieval.fusion import Scored, convex_combination, stretched
-from apps.knowledge.retrieval.legs import DEPTH, bases_statement, has_trigrams, lexical_leg, vector_leg
-from apps.knowledge.retrieval.passages import Passage, SearchResult, Stage
-from apps.knowledge.retrieval.questions import Embedded, embed_question
-from apps.knowledge.retrieval.scope import readable_bases, readable_documents
+from apps.knowledge.retrieval import diversity, empty, expansion, legs, merging, planning, reranking, thresholds
+from apps.knowledge.retrieval.candidates import Candidate, by_leg, coverage, fused, joined
+from apps.knowledge.retrieval.execution import run_legs
+from apps.knowledge.retrieval.filters import Filters
+from apps.knowledge.retrieval.passages import SearchResult, Stage
+from apps.knowledge.retrieval.profiles import Profile, Profiles, agreed
+from apps.knowledge.retrieval.questions import embed_question
+from apps.knowledge.retrieval.scope import Scope, readable_bases, readable_documents
 from apps.models.accounting import Caller, charged_to, current
 from apps.workspaces.principals import Who
 
 logger = logging.getLogger(__name__)
 
-# Shares of the legs' scores: the best of those measured, docs/decisions/fusion.md.
-WEIGHTS: Mapping[str, float] = {"vector": 0.65, "lexical": 0.35, "trigram": 0.175}
-CANDIDATES_PER_HIT, FEWEST_CANDIDATES, MOST_CANDIDATES = 4, 30, 200
 LONGEST_QUERY = 4000  # characters; of a page pasted as a question the rest is not looked at
-VECTOR_TIMEOUT_MS, LEXICAL_TIMEOUT_MS, TRIGRAM_TIMEOUT_MS = 10_000, 5_000, 250
+FETCH_TIMEOUT_MS = 5_000
+BUILT_IN = "builtin:"
 
 
 class SearchUnavailable(KnowSphereError):
@@ -52,21 +55,28 @@ async def search(
     query: str,
     *,
     knowledge_bases: Sequence[UUID],
-    top_k: int = 8,
+    top_k: int | None = None,
     rerank: bool = True,
+    profile: Profile | None = None,
+    filters: Sequence[Filters] = (),
+    watched: UUID | None = None,
 ) -> SearchResult:
     """Find the passages of the selected bases that answer ``query``: the best first, at most ``top_k``.
 
     Only documents that ``user`` may read at this moment are looked at; a base that they may not read
-    counts as absent. When a leg fails the others answer, and ``degraded`` names it. Three SQL
-    statements in two round trips while all bases share an embedding model, one more for each other.
+    counts as absent. When a part fails the others answer, and ``degraded`` names it. While all bases share
+    an embedding model a search takes four SQL statements in three round trips, one more for each
+    other model, one where a cut-up base wants its parents, one where nothing was found and the reason is asked.
 
     Args:
         user: the person for whom to search.
         query: a question or keywords.
         knowledge_bases: where to look; this narrows what ``user`` may read, and can't widen it.
-        top_k: how many passages, from 1.
-        rerank: let a reranker order the candidates, where one is configured.
+        top_k: how many passages, from 1; None: as many as the profile says.
+        rerank: let a reranker order the candidates, where the profile has one.
+        profile: how to search, instead of what is saved with the bases.
+        filters: which documents to look at; each narrows further.
+        watched: a passage whose way through the stages is traced, even if no leg proposes it.
 
     Raises:
         InvalidInput: the query is blank, or ``top_k`` below 1.
@@ -75,142 +85,246 @@ async def search(
     query = " ".join(storable(query).split())[:LONGEST_QUERY]
     if not query:
         raise InvalidInput(field="query", reason=_("it is empty"))
-    if top_k < 1:
+    if top_k is not None and top_k < 1:
         raise InvalidInput(field="top_k", reason=_("it must be at least 1"))
+    asked = _Asked(user, query, list(knowledge_bases), top_k, rerank, profile, filters, watched)
     try:
-        return await _search(user, query, list(knowledge_bases), top_k)
+        return await _Search(asked).run()
     except (psycopg.Error, OSError) as error:
         logger.warning("a search could not run", exc_info=error)
         raise SearchUnavailable from error
 
 
-async def _search(user: Who, query: str, selected: list[UUID], top_k: int) -> SearchResult:
-    began = perf_counter()
-    connections = await pool()
-    async with connections.connection() as connection:
-        cursor = await connection.execute(*bases_statement(readable_bases(user), selected))
-        readable = await cursor.fetchall()
-    stages = [Stage("bases", _ms(began), len(selected), len(readable))]
-    if not readable:
-        return SearchResult((), tuple(stages), empty_reason="no_base")
-    if not any(base["embedding_model"] for base in readable):
-        return SearchResult((), tuple(stages), empty_reason="nothing_indexed")
-    began = perf_counter()
-    with charged_to(current() or Caller(readable[0]["workspace_id"], user.pk)):
-        embedded = await embed_question(query, readable)
-    stages.append(Stage("embed", _ms(began), len(embedded.vectors) + embedded.failed, len(embedded.vectors)))
-
-    terms = query_terms(query)
-    candidates = candidate_count(top_k)
-    plan = _plan(user, query, terms, embedded, [base["id"] for base in readable], candidates)
-    async with connections.connection() as connection:
-        outcome = await run_legs(connection, plan)
-    degraded = _degraded(embedded, outcome)
-    if degraded and not outcome.rows:
-        raise SearchUnavailable
-    legs = _by_leg(outcome)
-    stages += [Stage(name, _leg_ms(name, outcome), len(terms) or 1, len(rows)) for name, rows in legs.items()]
-
-    began = perf_counter()
-    found, passages = _fused(legs, candidates, top_k)
-    stages.append(Stage("fusion", _ms(began), found, len(passages)))
-    reason = "" if passages else "nothing_indexed" if "vector" in legs else "no_match"
-    return SearchResult(passages, tuple(stages), degraded, reason)
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    user: Who
+    query: str
+    selected: list[UUID]
+    top_k: int | None
+    rerank: bool
+    profile: Profile | None
+    filters: Sequence[Filters]
+    watched: UUID | None
 
 
-def candidate_count(top_k: int) -> int:
-    """Return how many passages each leg brings in full: the setting, else a few for each one wanted."""
-    wanted: int = getattr(settings, "RETRIEVAL_CANDIDATE_K", 0) or max(FEWEST_CANDIDATES, top_k * CANDIDATES_PER_HIT)
-    return min(max(wanted, top_k), max(MOST_CANDIDATES, top_k), DEPTH)
+@dataclass(slots=True)
+class _Search:
+    """One search on its way: what was asked, and what the stages have written so far."""
 
+    asked: _Asked
+    stages: list[Stage] = field(default_factory=list)
+    degraded: set[str] = field(default_factory=set)
+    profiles: Profiles = field(default_factory=Profiles)
+    bases: list[DictRow] = field(default_factory=list)
+    traced: dict[UUID, Candidate] = field(default_factory=dict)
+    reranked_by: str = ""
+    expanded: tuple[str, ...] = ()
 
-def _plan(
-    user: Who,
-    query: str,
-    terms: Mapping[str, float],
-    embedded: Embedded,
-    bases: list[UUID],
-    candidates: int,
-) -> dict[str, Leg]:
-    door = readable_documents(user)
-    plan = {
-        f"vector {number}": Leg(
-            vector_leg(door, bases=group.bases, vector=group.vector, candidates=candidates), VECTOR_TIMEOUT_MS
+    @property
+    def whole(self) -> Profile:
+        return self.profiles.whole
+
+    @property
+    def top_k(self) -> int:
+        return self.asked.top_k or self.whole.top_k
+
+    @property
+    def ids(self) -> list[UUID]:
+        return [base["id"] for base in self.bases]
+
+    async def run(self) -> SearchResult:
+        """Go through the stages in their order."""
+        await self._find_bases()
+        if not self.bases:
+            return self._result([], "no_base")
+        if not any(base["embedding_model"] for base in self.bases):
+            return self._result([], "nothing_indexed")
+        door = readable_documents(self.asked.user, self.asked.filters)
+        with charged_to(current() or Caller(self.bases[0]["workspace_id"], self.asked.user.pk)):
+            candidates, covered = await self._propose(door, self.asked.query, self.asked.watched)
+            candidates = await self._expand(door, candidates)
+            choice = reranking.choose(
+                self.whole,
+                wanted=self.asked.rerank,
+                configured=any(base["reranker"] for base in self.bases),
+                built_in=any(base["embedding_model"].startswith(BUILT_IN) for base in self.bases),
+                covered=covered,
+            )
+            found = await self._fetch(door, candidates, tokens=choice.kind == reranking.BUILT_IN)
+            found = await self._merge(door, found)
+            found = await self._rerank(choice, found)
+        found = self._diversify(found)
+        found = self._cut("top_k", found, found[: self.top_k])
+        kept = self._cut("threshold", found, thresholds.kept(found, self.profiles))
+        if kept:
+            return self._result(kept)
+        return self._result([], "threshold" if found else await empty.reason(self.asked.user, self.ids, door))
+
+    async def _find_bases(self) -> None:
+        began = perf_counter()
+        async with (await pool()).connection() as connection:
+            statement = legs.bases_statement(readable_bases(self.asked.user), self.asked.selected)
+            self.bases = await (await connection.execute(*statement)).fetchall()
+        saved = {base["id"]: self._saved(base["profile"]) for base in self.bases}
+        self.profiles = agreed(saved, self.asked.profile)
+        self._note("bases", began, len(self.asked.selected), len(self.bases))
+
+    def _saved(self, values: Mapping[str, Any] | None) -> Profile | None:
+        """Read a base's profile. One of an older version that no longer fits is left out, and said to be."""
+        try:
+            return Profile.of(values) if values else None
+        except InvalidInput as error:
+            logger.warning("a saved search profile cannot be used: %s", error.details)
+            self.degraded.add("profile")
+            return None
+
+    async def _propose(
+        self, door: Scope, query: str, watched: UUID | None = None, *, further: bool = False
+    ) -> tuple[list[Candidate], float]:
+        """Run the legs for one question and fuse them; return the candidates and how much the words cover."""
+        began = perf_counter()
+        embedded = await embed_question(query, self.bases)
+        self._note("embed", began, len(embedded.vectors) + embedded.failed, len(embedded.vectors), skip=further)
+        terms = query_terms(query)
+        plan = planning.plan(door, query, terms, embedded, self.bases, watched)
+        async with (await pool()).connection() as connection:
+            outcome = await run_legs(connection, plan)
+        self.degraded |= planning.degraded(embedded, outcome)
+        if not outcome.rows and (outcome.failed or embedded.failed):
+            raise SearchUnavailable
+        rows = by_leg(outcome.rows)
+        for name, found in rows.items():
+            if not further:
+                self.stages.append(Stage(name, planning.leg_ms(name, outcome), len(terms) or 1, len(found)))
+        began = perf_counter()
+        proposed = self.whole.candidate_count(self.top_k)
+        candidates = fused(rows, self.profiles, proposed, watched=watched)
+        for candidate in candidates:
+            self.traced.setdefault(candidate.chunk_id, candidate)
+        alive = [candidate for candidate in candidates if not candidate.lost_at]
+        self._note("fusion", began, sum(map(len, rows.values())), len(alive), skip=further)
+        return alive, coverage(rows)
+
+    async def _expand(self, door: Scope, candidates: list[Candidate]) -> list[Candidate]:
+        """Ask in other words where too few passages pass the thresholds that can be judged by now."""
+        profile = self.whole
+        enough = thresholds.kept(candidates, self.profiles, stages=("vector", "fusion"))
+        worded = [candidate for candidate in enough if {"lexical", "trigram"} & set(candidate.ranks)]
+        if (
+            profile.expansion == "off"
+            or len(worded if profile.expansion == "synonyms" else enough) >= profile.expand_below
+        ):
+            return candidates
+        began = perf_counter()
+        workspace_id = self.bases[0]["workspace_id"]
+        others, failed = await expansion.other_questions(self.asked.query, profile, workspace_id=workspace_id)
+        if failed:
+            self.degraded.add("expansion")
+        if not others:
+            return candidates
+        try:
+            lists = [(await self._propose(door, other, further=True))[0] for other in others]
+        except SearchUnavailable:
+            self.degraded.add("expansion")
+            return candidates
+        self.expanded = tuple(others)
+        found = joined(candidates, lists)
+        self._note("expansion", began, len(candidates), len(found), questions=others)
+        return found
+
+    async def _fetch(self, door: Scope, candidates: list[Candidate], *, tokens: bool) -> list[Candidate]:
+        """Fetch the text of the best, behind the door once more: what went meanwhile is not shown."""
+        began = perf_counter()
+        best = candidates[: max(self.whole.reranked, self.top_k * 2 if self.whole.mmr is not None else self.top_k)]
+        if not best:
+            return []
+        async with (await pool()).connection() as connection:
+            statement = legs.passages_statement(
+                door,
+                bases=self.ids,
+                chunks=[candidate.chunk_id for candidate in best],
+                tokens=tokens,
+                vectors=self.whole.mmr is not None,
+            )
+            rows = {row["chunk_id"]: row for row in await _rows(connection, statement)}
+        for candidate in best:
+            candidate.row = rows.get(candidate.chunk_id, {})
+        return self._cut("passages", candidates, [candidate for candidate in best if candidate.row], began)
+
+    async def _merge(self, door: Scope, found: list[Candidate]) -> list[Candidate]:
+        """Let parents stand for their children where enough were hit. Only some chunkers make such chunks."""
+        cut_up = [candidate.chunk_id for candidate in found if candidate.row["parent_id"] is not None]
+        if not cut_up:
+            return found
+        began = perf_counter()
+        async with (await pool()).connection() as connection:
+            rows = await _rows(connection, legs.ancestors_statement(door, chunks=cut_up))
+        merged = merging.merge(found, {row["chunk_id"]: row for row in rows}, share=self.whole.merge_share)
+        for candidate in merged:
+            self.traced[candidate.chunk_id] = candidate
+        self._note("merging", began, len(found), len(merged))
+        return merged
+
+    async def _rerank(self, choice: reranking.Choice, found: list[Candidate]) -> list[Candidate]:
+        if not choice.kind or not found:
+            return found
+        began = perf_counter()
+        first, rest = found[: self.whole.reranked], found[self.whole.reranked :]
+        before = [(candidate, candidate.score) for candidate in first]
+        try:
+            workspace_id = self.bases[0]["workspace_id"]
+            ordered = await reranking.rerank(choice, self.whole, self.asked.query, first, workspace_id=workspace_id)
+        except KnowSphereError as error:
+            for candidate, score in before:
+                candidate.score = score
+                candidate.scores.pop("rerank", None)
+            self.degraded.add("rerank")
+            self._note("rerank", began, len(first), len(first), by=choice.kind, failed=reranking.explained(error))
+            return found
+        self.reranked_by = choice.kind
+        self._note("rerank", began, len(first), len(first), by=choice.kind)
+        return ordered + rest
+
+    def _diversify(self, found: list[Candidate]) -> list[Candidate]:
+        share = self.whole.mmr
+        if share is None or len(found) < 2:
+            return found
+        began = perf_counter()
+        vectors = diversity.as_vectors([candidate.row.get("embedding") for candidate in found])
+        scores = [candidate.score for candidate in found]
+        places = diversity.marginal_order(scores, vectors, share=share, count=self.top_k)
+        return self._cut("mmr", found, [found[place] for place in places], began)
+
+    def _cut(
+        self, stage: str, before: list[Candidate], after: list[Candidate], began: float | None = None
+    ) -> list[Candidate]:
+        """Note who did not survive a stage."""
+        kept = {candidate.chunk_id for candidate in after}
+        for candidate in before:
+            if candidate.chunk_id not in kept and not candidate.lost_at:
+                candidate.lost_at = stage
+        self._note(stage, perf_counter() if began is None else began, len(before), len(after))
+        return after
+
+    def _note(self, name: str, began: float, entered: int, left: int, *, skip: bool = False, **detail: Any) -> None:
+        if not skip:
+            self.stages.append(Stage(name, round((perf_counter() - began) * 1000, 3), entered, left, detail))
+
+    def _result(self, kept: list[Candidate], reason: str = "") -> SearchResult:
+        return SearchResult(
+            tuple(candidate.passage() for candidate in kept),
+            tuple(self.stages),
+            tuple(sorted(self.degraded)),
+            reason,
+            self.reranked_by,
+            self.expanded,
+            tuple(candidate.trace() for candidate in self.traced.values()),
         )
-        for number, group in enumerate(embedded.vectors)
-    }
-    words = lexical_leg(door, bases=bases, terms=terms, candidates=candidates) if terms else None
-    plain = Leg(words, LEXICAL_TIMEOUT_MS) if words else None
-    if has_trigrams(query, terms):
-        both = lexical_leg(door, bases=bases, terms=terms, candidates=candidates, verbatim=query)
-        plan["lexical"] = Leg(both, TRIGRAM_TIMEOUT_MS, fallback=plain)
-    elif plain:
-        plan["lexical"] = plain
-    return plan
 
 
-def _degraded(embedded: Embedded, outcome: Outcome) -> tuple[str, ...]:
-    failed = {name.partition(" ")[0] for name in outcome.failed}
-    failed |= {"vector"} if embedded.failed else set()
-    failed |= {"trigram"} if outcome.fell_back else set()
-    return tuple(sorted(failed))
-
-
-def _by_leg(outcome: Outcome) -> dict[str, list[DictRow]]:
-    """Return the rows by leg, best first; vectors of several models on one scale, since cosines of two are not."""
-    groups = [rows for name, rows in outcome.rows.items() if name.startswith("vector")]
-    legs: dict[str, list[DictRow]] = {}
-    if len(groups) > 1:
-        for rows in groups:
-            for row, score in zip(rows, stretched([row["score"] for row in rows]), strict=True):
-                row["score"] = score
-    if groups:
-        legs["vector"] = sorted((row for rows in groups for row in rows), key=lambda row: -row["score"])
-    for row in outcome.rows.get("lexical", ()):
-        legs.setdefault(row["leg"], []).append(row)
-    return legs
-
-
-def _fused(legs: Mapping[str, list[DictRow]], candidates: int, top_k: int) -> tuple[int, tuple[Passage, ...]]:
-    """Return how many passages were candidates, and the best ``top_k`` of them."""
-    scored: dict[str, Scored[UUID]] = {}
-    rows: dict[UUID, DictRow] = {}
-    ranks: dict[UUID, dict[str, int]] = {}
-    for name, found in legs.items():
-        listed = [row for row in found if row["document_id"] is not None][:candidates]
-        scores = {row["chunk_id"]: float(row["score"]) for row in found}
-        complete = name != "vector" and len(found) < DEPTH  # what has none of the words has no score, which is 0
-        floor = 0.0 if complete else min(scores.values(), default=0.0)
-        scored[name] = Scored(scores, [row["chunk_id"] for row in listed], floor)
-        rows.update((row["chunk_id"], row) for row in listed)
-        for rank, row in enumerate(found, start=1):
-            ranks.setdefault(row["chunk_id"], {})[name] = rank
-    fused = convex_combination(scored, weights=WEIGHTS)
-    return len(fused), tuple(_passage(rows[chunk_id], score, ranks[chunk_id]) for chunk_id, score in fused[:top_k])
-
-
-def _passage(row: DictRow, score: float, ranks: dict[str, int]) -> Passage:
-    return Passage(
-        chunk_id=row["chunk_id"],
-        document_id=row["document_id"],
-        knowledge_base_id=row["knowledge_base_id"],
-        document=row["document"],
-        text=row["text"],
-        heading=row["heading"],
-        page=row["page"],
-        page_end=row["page_end"],
-        start=row["start"],
-        end=row["end"],
-        score=round(score, 6),
-        ranks=ranks,
-    )
-
-
-def _leg_ms(leg: str, outcome: Outcome) -> float:
-    if leg == "vector":
-        return round(sum(ms for name, ms in outcome.ms.items() if name.startswith("vector")), 3)
-    return round(outcome.ms.get("lexical", 0.0), 3)
-
-
-def _ms(began: float) -> float:
-    return round((perf_counter() - began) * 1000, 3)
+async def _rows(connection: AsyncConnection[DictRow], statement: legs.Statement) -> list[DictRow]:
+    """Run a statement under its time limit. Raises psycopg.Error."""
+    async with connection.pipeline(), connection.transaction():
+        await connection.execute("SELECT set_config('statement_timeout', %s, true)", [f"{FETCH_TIMEOUT_MS}ms"])
+        cursor = await connection.execute(*statement)
+        return await cursor.fetchall()

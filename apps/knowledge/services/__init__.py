@@ -20,6 +20,7 @@ from apps.knowledge.services.folders import create_folder, delete_folder, folder
 from apps.knowledge.services.ingestion import index_document, ingest_document, parse_document, take_turn
 from apps.knowledge.services.intake import add_document, replace_content
 from apps.knowledge.services.jobs import advance_jobs, cancel_job, join_upload, note_received, retry_job, start_job
+from apps.knowledge.services.searching import add_synonyms, delete_synonyms, save_search_profile
 from apps.knowledge.services.sources import (
     add_page,
     add_questions,
@@ -36,6 +37,7 @@ __all__ = [
     "add_document",
     "add_page",
     "add_questions",
+    "add_synonyms",
     "add_text",
     "advance_jobs",
     "cancel_document",
@@ -47,6 +49,7 @@ __all__ = [
     "delete_documents",
     "delete_folder",
     "delete_knowledge_base",
+    "delete_synonyms",
     "edit_questions",
     "edit_text",
     "folder_at",
@@ -68,6 +71,7 @@ __all__ = [
     "retry_document",
     "retry_job",
     "revoke",
+    "save_search_profile",
     "schedule_page",
     "start_job",
     "sweep",

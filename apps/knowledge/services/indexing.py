@@ -13,7 +13,7 @@ from uuid import UUID
 from apps.knowledge import chunkers, storage
 from apps.knowledge.chunkers.drafts import ChunkDraft
 from apps.knowledge.errors import EmbeddingChanged, EmbeddingFailed, EmptyFile
-from apps.knowledge.index_text import EMBEDDED_LEVELS, embedding_input
+from apps.knowledge.index_text import EMBEDDED_LEVELS, POSTED_LEVELS, embedding_input
 from apps.knowledge.models import Document, KnowledgeBase
 from apps.knowledge.services import overrides
 from apps.knowledge.services.work import LeaseLost, Work
@@ -64,6 +64,7 @@ def index(work: Work, markdown: str, parsed: dict[str, Any], *, embed: Embed) ->
         document,
         drafts,
         vectors,
+        work.tokens,
         marks=marks,
         model=model.reference,
         markdown_key=parsed["key"],
@@ -139,9 +140,9 @@ def embed(work: Work, drafts: Sequence[ChunkDraft], model: ResolvedModel) -> "Ve
     for at in range(0, len(wanted), BATCH):
         work.report("embedding", at / len(wanted), slow=True)
         places = wanted[at : at + BATCH]
-        found = gateway.embed_now(
-            model, [texts[place] for place in places], purpose="passage", partial=True, check=work.check
-        )
+        found, tokens = gateway.embed_with_tokens_now(model, [texts[place] for place in places], check=work.check)
+        known = {place: signs for place, signs in zip(places, tokens, strict=True) if signs}
+        work.tokens |= {place: signs for place, signs in known.items() if drafts[place].level in POSTED_LEVELS}
         if found.shape[1] and found.shape[1] != dimensions:
             raise EmbeddingChanged(got=found.shape[1], expected=dimensions)
         if found.shape[1]:

@@ -42,6 +42,7 @@ class Work:
         self.document = document
         self.lost = Event()
         self.cancelled = Event()
+        self.tokens: dict[int, bytes] = {}  # of passages by their place, where the model gives them; for the reranker
         self._written = time.monotonic()  # the claim wrote the first stage
         self._stage = document.stage
 

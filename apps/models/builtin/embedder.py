@@ -8,7 +8,7 @@ wait behind a document. Cosines lie in about .7–1; no absolute threshold means
 import asyncio
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from django.conf import settings
 
+from apps.models.builtin import late_interaction
 from apps.models.builtin.network import Network
 from apps.models.builtin.tokenizer import Tokenizer
 from apps.models.builtin.weights import WeightFile
@@ -43,31 +44,53 @@ def embed_now(texts: Sequence[str], *, purpose: str) -> "Vectors":
     of more than 510 tokens is read in windows, and its vector is their mean by length.
     """
     if purpose == "query" and len(texts) == 1:  # a turn asks twice: for its intent, and to search
-        return _question(texts[0]).copy()
+        return _question(texts[0])[0].copy()
     return _embedded(texts, purpose)
 
 
+def embed_with_tokens_now(texts: Sequence[str]) -> "tuple[Vectors, list[bytes]]":
+    """Do the same for passages, and return besides what ``late_interaction.scores`` wants to know of each."""
+    tokens: dict[int, bytes] = {}
+
+    def keep(number: int, states: "Vectors") -> None:
+        tokens[number] = tokens.get(number, b"") + late_interaction.signs(states)
+
+    vectors = _embedded(texts, "passage", keep)
+    return vectors, [tokens.get(number, b"") for number in range(len(texts))]
+
+
 @lru_cache(maxsize=256)
-def _question(text: str) -> "Vectors":
-    return _embedded([text], "query")
+def _question(text: str) -> "tuple[Vectors, Vectors]":
+    import numpy as np
+
+    tokens: list[Vectors] = []
+    vectors = _embedded([text], "query", lambda _number, states: tokens.append(late_interaction.centred(states)))
+    return vectors, np.concatenate(tokens)
 
 
-def _embedded(texts: Sequence[str], purpose: str) -> "Vectors":
+def _embedded(texts: Sequence[str], purpose: str, keep: "Callable[[int, Vectors], None] | None" = None) -> "Vectors":
+    """Embed; give ``keep`` each text's number with the states of its tokens, those of the prefix left out."""
     import numpy as np
 
     network, tokenizer = _network(), _tokenizer()
     prefix, size = PREFIXES[purpose], network.shape.positions - 2
+    begins = len(tokenizer.ids(prefix.strip()))
     windows: list[tuple[int, list[int]]] = []
+    skipped: dict[int, int] = {}  # places of the prefix in a text's first window
     for number, text in enumerate(texts):
         ids = tokenizer.ids(prefix + text)
-        windows.extend((number, ids[start : start + size]) for start in range(0, len(ids), size))
+        cut = [ids[start : start + size] for start in range(0, len(ids), size)]
+        skipped[id(cut[0])] = begins
+        windows.extend((number, window) for window in cut)
     windows.sort(key=lambda window: len(window[1]))  # alike lengths together: little padding
     sums = np.zeros((len(texts), DIMENSIONS), dtype=np.float32)
     for batch in _batches(windows):
         with _lock:
-            pooled = network.pooled([ids for _number, ids in batch])
-        for (number, ids), vector in zip(batch, pooled, strict=True):
-            sums[number] += len(ids) * vector
+            means, states = network.read([ids for _number, ids in batch])
+        for place, (number, ids) in enumerate(batch):
+            sums[number] += len(ids) * means[place]
+            if keep is not None:
+                keep(number, states[place, 1 + skipped.get(id(ids), 0) : 1 + len(ids)])
     vectors: Vectors = sums / np.linalg.norm(sums, axis=1, keepdims=True)
     return vectors
 
@@ -76,6 +99,25 @@ async def embed(texts: Sequence[str], *, purpose: str) -> "Vectors":
     """Do the same away from the event loop."""
     loop = asyncio.get_running_loop()
     return await loop.run_in_executor(EXECUTOR, lambda: embed_now(texts, purpose=purpose))
+
+
+def token_means(groups: Sequence[Sequence[str]]) -> "Vectors":
+    """Return the mean of the mean token states of groups of passages, [384]: what ``late_interaction`` centres by."""
+    import numpy as np
+
+    means = []
+    for texts in groups:
+        states: dict[int, Vectors] = {}
+        _embedded(texts, "passage", states.__setitem__)
+        means.append(np.concatenate(list(states.values())).mean(axis=0))
+    centre: Vectors = np.mean(means, axis=0)
+    return centre
+
+
+async def token_scores(query: str, passages: Sequence[bytes]) -> list[float | None]:
+    """Return how well passages answer a question, see ``late_interaction.scores``; away from the event loop."""
+    loop = asyncio.get_running_loop()
+    return await loop.run_in_executor(EXECUTOR, lambda: late_interaction.scores(_question(query)[1], passages))
 
 
 def warm_up() -> None:

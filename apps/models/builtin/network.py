@@ -42,10 +42,11 @@ class Network:
         compiled = core.compile_model(_graph(weights), "CPU", options)
         self._request: Any = compiled.create_infer_request()
 
-    def pooled(self, windows: Sequence[Sequence[int]]) -> "Vectors":
-        """Return the mean of each window's token states, [windows, width], not normalised.
+    def read(self, windows: Sequence[Sequence[int]]) -> "tuple[Vectors, Vectors]":
+        """Return the mean of each window's token states, [windows, width], and the states, [windows, length, width].
 
-        A window is a text's ids without start and end, at most ``shape.positions - 2`` of them.
+        A window is a text's ids without start and end, at most ``shape.positions - 2`` of them. Its states
+        are those from place 1 on, as many as it has ids. Neither is normalised.
         """
         import numpy as np
 
@@ -58,8 +59,8 @@ class Network:
             ids[row, : len(window) + 2] = [shape.start, *window, shape.end]
             mask[row, : len(window) + 2] = 1
         result = self._request.infer({0: self._embedded(ids) + self._positions[:longest], 1: mask})
-        vectors: Vectors = np.array(result[0], dtype=np.float32)
-        return vectors
+        means, states = (np.array(result[output], dtype=np.float32) for output in (0, 1))
+        return means, states
 
     def _embedded(self, ids: Any) -> Any:
         import numpy as np
@@ -71,7 +72,7 @@ class Network:
 
 
 def _graph(weights: WeightFile) -> Any:
-    """Build the encoder: states in, [batch, length, width]; mask in, [batch, length]; mean out, [batch, width]."""
+    """Build the encoder: states and mask in, [batch, length, width] and [batch, length]; means and states out."""
     import numpy as np
     import openvino
     from openvino import opset13 as op
@@ -117,4 +118,4 @@ def _graph(weights: WeightFile) -> Any:
         x = norm(op.add(x, linear(inner, f"{name}.fo", shape.width, shape.inner)), f"{name}.oln")
     weighted = op.reduce_sum(op.multiply(x, op.unsqueeze(mask, numbers(-1))), numbers(1), False)
     mean = op.divide(weighted, op.reduce_sum(mask, numbers(1), True))
-    return openvino.Model([mean], [states, mask], "multilingual-e5-small")
+    return openvino.Model([mean, x], [states, mask], "multilingual-e5-small")

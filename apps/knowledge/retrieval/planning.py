@@ -1,0 +1,56 @@
+"""Which statements a search runs, each with its time limit, and what became of them."""
+
+from collections.abc import Mapping, Sequence
+from uuid import UUID
+
+from psycopg.rows import DictRow
+
+from apps.knowledge.retrieval import legs
+from apps.knowledge.retrieval.execution import Leg, Outcome
+from apps.knowledge.retrieval.questions import Embedded
+from apps.knowledge.retrieval.scope import Scope
+
+VECTOR_TIMEOUT_MS, LEXICAL_TIMEOUT_MS, TRIGRAM_TIMEOUT_MS = 10_000, 5_000, 250
+
+
+def plan(
+    door: Scope,
+    query: str,
+    terms: Mapping[str, float],
+    embedded: Embedded,
+    bases: Sequence[DictRow],
+    watched: UUID | None,
+) -> dict[str, Leg]:
+    """Return the legs by name: one for the vectors of each model, one for the words, where the question has any."""
+    indexed = {base["id"]: base["dimensions"] for base in bases if base["indexed"]}
+    planned = {}
+    for number, group in enumerate(embedded.vectors):
+        large = [base for base in group.bases if base in indexed]
+        size = indexed[large[0]] if large else 0
+        statement = legs.vector_leg(
+            door, bases=group.bases, vector=group.vector, indexed=large, dimensions=size, watched=watched
+        )
+        planned[f"vector {number}"] = Leg(statement, VECTOR_TIMEOUT_MS, approximate=bool(large))
+    ids = [base["id"] for base in bases]
+    words = legs.lexical_leg(door, bases=ids, terms=terms, watched=watched) if terms else None
+    plain = Leg(words, LEXICAL_TIMEOUT_MS) if words else None
+    if legs.has_trigrams(query, terms):
+        both = legs.lexical_leg(door, bases=ids, terms=terms, verbatim=query, watched=watched)
+        planned["lexical"] = Leg(both, TRIGRAM_TIMEOUT_MS, fallback=plain)
+    elif plain:
+        planned["lexical"] = plain
+    return planned
+
+
+def degraded(embedded: Embedded, outcome: Outcome) -> set[str]:
+    """Return the names of what failed while the rest answered."""
+    failed = {name.partition(" ")[0] for name in outcome.failed}
+    failed |= {"vector"} if embedded.failed else set()
+    return failed | ({"trigram"} if outcome.fell_back else set())
+
+
+def leg_ms(leg: str, outcome: Outcome) -> float:
+    """Return how long a leg took in the database."""
+    if leg == "vector":
+        return round(sum(ms for name, ms in outcome.ms.items() if name.startswith("vector")), 3)
+    return round(outcome.ms.get("lexical", 0.0), 3)

@@ -1,0 +1,110 @@
+"""Indexes of vectors, one for each large base: built beside the traffic, dropped when they are no longer wanted.
+
+Below LARGE vectors an exact scan is quick enough and misses nothing. One index over all bases would be a trap: under a
+tenant's filter it returns too little of what it should (docs/retrieval.md). A base's name for its index holds
+its id and dimensions, and the catalogue says whether it is whole, so there is no state of ours to go stale.
+"""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.db import connection
+
+from apps.knowledge.retrieval.legs import INDEX_PREFIX
+
+logger = logging.getLogger(__name__)
+
+LARGE = 20_000  # vectors of a base from which an index pays; measured, docs/retrieval.md
+SMALL = LARGE // 2  # below this an index is dropped again
+MOST_DIMENSIONS = 4_000  # that an index of half-precision vectors can have; above, the scan stays exact
+LINKS, EFFORT = 16, 128  # of HNSW: neighbours of a node, candidates while building
+LOCK = 0x766563746F72  # advisory: one builder at a time in the whole database
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one round did: names of indexes."""
+
+    built: tuple[str, ...] = ()
+    dropped: tuple[str, ...] = ()
+
+
+def index_name(base_id: UUID, dimensions: int) -> str:
+    """Return the name by which a search knows a base's index."""
+    return f"{INDEX_PREFIX}{base_id.hex}_{dimensions}"
+
+
+def maintain(*, large: int = LARGE, small: int = SMALL) -> Outcome:
+    """Build what is missing, drop what is broken or no longer wanted. One round at a time; others return at once.
+
+    Building does not stop writes (CONCURRENTLY), and so cannot be in a transaction: a killed round leaves an
+    index that is not valid, which no search uses and the next round drops.
+    """
+    with _alone() as mine:
+        if not mine:
+            return Outcome()
+        there = _existing()
+        wanted, kept = _wanted(large), _wanted(small)
+        stale = [name for name, valid in there.items() if not valid or name not in kept]
+        for name in stale:
+            _run(f'DROP INDEX CONCURRENTLY IF EXISTS "{name}"')
+        missing = [name for name in wanted if name not in there or name in stale]
+        for name in missing:
+            _build(name, *wanted[name])
+        return Outcome(tuple(missing), tuple(stale))
+
+
+@contextmanager
+def _alone() -> Iterator[bool]:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_try_advisory_lock(%s)", [LOCK])
+        (mine,) = cursor.fetchone() or (False,)
+        try:
+            yield mine
+        finally:
+            if mine:
+                cursor.execute("SELECT pg_advisory_unlock(%s)", [LOCK])
+
+
+def _existing() -> dict[str, bool]:
+    """Return our indexes by name, and whether each is whole."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """SELECT c.relname, i.indisvalid FROM pg_class c JOIN pg_index i ON i.indexrelid = c.oid
+               WHERE i.indrelid = 'knowledge_chunkvector'::regclass AND c.relname LIKE %s""",
+            [INDEX_PREFIX.replace("_", r"\_") + "%"],
+        )
+        return dict(cursor.fetchall())
+
+
+def _wanted(least: int) -> dict[str, tuple[UUID, int]]:
+    """Return base and dimensions by index name, of the bases that have at least so many vectors.
+
+    Plan: one pass over the index of vectors by base; for a job, not for a request.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """SELECT b.id, b.dimensions FROM knowledge_knowledgebase b JOIN (
+                   SELECT knowledge_base_id AS id, count(*) AS n FROM knowledge_chunkvector GROUP BY 1
+               ) v USING (id)
+               WHERE b.deleted_at IS NULL AND v.n >= %s AND b.dimensions BETWEEN 1 AND %s""",
+            [least, MOST_DIMENSIONS],
+        )
+        return {index_name(base, dimensions): (base, dimensions) for base, dimensions in cursor.fetchall()}
+
+
+def _build(name: str, base: UUID, dimensions: int) -> None:
+    logger.info("building the index of vectors of base %s", base)
+    _run(
+        f"""CREATE INDEX CONCURRENTLY IF NOT EXISTS "{name}" ON knowledge_chunkvector
+            USING hnsw ((embedding::halfvec({dimensions:d})) halfvec_ip_ops)
+            WITH (m = {LINKS}, ef_construction = {EFFORT}) WHERE knowledge_base_id = '{base}'"""
+    )
+
+
+def _run(statement: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(statement)

@@ -1,0 +1,76 @@
+"""How well a passage answers a question, token by token: MaxSim over the built-in embedder's token vectors.
+
+Each token of the question looks for the token of the passage that is most like it; a passage's score
+is the mean of those likenesses. Of a passage's tokens only the signs are kept, 48 bytes each, which
+loses little: the angle between a vector and another's signs still orders them.
+
+Token vectors of one language share a large common part that says nothing; the mean of all tokens
+(``token_centre.npy``, made by ``manage.py build_token_centre``) is taken off first.
+
+Source: Khattab & Zaharia, "ColBERT", SIGIR 2020, for MaxSim; docs/decisions/rerank.md has what was measured.
+"""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Vectors = NDArray[np.float32]
+
+CENTRE = Path(__file__).with_name("token_centre.npy")
+
+
+def centred(states: "Vectors") -> "Vectors":
+    """Return token states, [tokens, width], without their common part, each of length 1."""
+    import numpy as np
+
+    rest = states - _centre()
+    found: Vectors = rest / np.maximum(np.linalg.norm(rest, axis=1, keepdims=True), 1e-9)
+    return found
+
+
+def signs(states: "Vectors") -> bytes:
+    """Return the signs of token states, [tokens, width], as width / 8 bytes a token."""
+    import numpy as np
+
+    return np.packbits(states > _centre(), axis=1).tobytes()
+
+
+def scores(question: "Vectors", passages: Sequence[bytes]) -> list[float | None]:
+    """Return how well each passage answers, in their order; None where nothing is known of its tokens.
+
+    Args:
+        question: ``centred`` tokens of the question, [tokens, width].
+        passages: ``signs`` of each.
+
+    Returns:
+        Means of cosines between tokens and signs: in [-1, 1], in practice 0 to .6.
+    """
+    import numpy as np
+
+    width = question.shape[1]
+    lengths = [len(passage) * 8 // width for passage in passages]
+    if not sum(lengths) or not len(question):
+        return [None] * len(passages)
+    bits = np.unpackbits(np.frombuffer(b"".join(passages), dtype=np.uint8)).reshape(-1, width)
+    # With bits b, the signs are 2b - 1, and their dot product with q is 2 (q · b) - sum(q).
+    likeness = 2 * (bits.astype(np.float32) @ question.T) - question.sum(axis=1)
+    found: list[float | None] = []
+    at = 0
+    for length in lengths:
+        best = likeness[at : at + length].max(axis=0) if length else None
+        found.append(None if best is None else float(best.mean()) / width**0.5)
+        at += length
+    return found
+
+
+@lru_cache(maxsize=1)
+def _centre() -> "Vectors":
+    import numpy as np
+
+    centre: Vectors = np.load(CENTRE)
+    return centre
