@@ -259,10 +259,7 @@ SPECTACULAR_SETTINGS = {
     "SCHEMA_PATH_PREFIX": "/api/v1",
     "COMPONENT_SPLIT_REQUEST": True,
     "COMPONENT_NO_READ_ONLY_REQUIRED": False,
-    "POSTPROCESSING_HOOKS": [
-        "drf_spectacular.hooks.postprocess_schema_enums",
-        "apps.rest.schema.describe_frame",
-    ],
+    "POSTPROCESSING_HOOKS": ["apps.rest.schema.describe_frame"],
 }
 
 # Background work. At least once, so every task claims its row first; retry > timeout > longest step.

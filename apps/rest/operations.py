@@ -14,7 +14,7 @@ class Operation:
 
     ``scope`` is what a key must be allowed; ``many``: the answer is a page of ``output``;
     ``changes``: False where a POST only asks; ``order``: of a list, the last name unique;
-    ``files``: the body is a form with files; ``media_type``: of an answer that is not JSON.
+    ``files``: the body is a form with files; ``media_types``: of an answer that need not be JSON.
     """
 
     output: Shape | None = None
@@ -25,5 +25,5 @@ class Operation:
     status: int = 200
     changes: bool = True
     files: bool = False
-    media_type: str = ""
+    media_types: tuple[str, ...] = ()
     order: tuple[str, ...] = ("-created_at", "-pk")

@@ -57,6 +57,9 @@ class OperationSchema(AutoSchema):
         name = CAPITAL.sub(r"_\1", type(self.view).__name__).lower()
         return f"{self.method.lower()}{name}"
 
+    def get_auth(self) -> list[Any]:
+        return []  # the same for all: ``describe_frame`` says it once
+
     def get_tags(self) -> list[str]:
         return [self.path.removeprefix("/api/v1/").partition("/")[0]]
 
@@ -84,15 +87,14 @@ class OperationSchema(AutoSchema):
         if operation is None:
             return {}
         refused = OpenApiResponse(Error, description="Refused; nothing was changed.")
-        good: Any = operation.output
-        if operation.media_type:
-            code: Any = (operation.status, operation.media_type)
-            good = OpenApiResponse(OpenApiTypes.BINARY, description="The bytes.")
-        else:
-            code = operation.status
-        if good is None:
-            good = OpenApiResponse(description="Done; there is nothing more to say.")
-        return {code: good, "4XX": refused, "5XX": refused}
+        good: dict[Any, Any] = {}
+        if operation.output is not None:
+            good[operation.status] = operation.output
+        elif not operation.media_types:
+            good[operation.status] = OpenApiResponse(description="Done; there is nothing more to say.")
+        for media_type in operation.media_types:
+            good[operation.status, media_type] = OpenApiResponse(OpenApiTypes.BINARY, description="The bytes.")
+        return {**good, "4XX": refused, "5XX": refused}
 
 
 def describe_frame(result: dict[str, Any], generator: Any, request: Any, public: bool) -> dict[str, Any]:
@@ -103,9 +105,6 @@ def describe_frame(result: dict[str, Any], generator: Any, request: Any, public:
         "description": "An API key of a workspace; it begins with `ks_`.",
     }
     result["security"] = [{"key": []}]
-    for methods in result["paths"].values():
-        for operation in methods.values():
-            operation.pop("security", None)
     return result
 
 

@@ -9,8 +9,8 @@ def furnish(acme, ann, bea, base):
     """Put one thing of every kind into acme; conversations and what is remembered are ann's."""
     from apps.agents.services import default_agent
     from apps.conversations.models import Attachment, Citation, Conversation, Message, Turn
-    from apps.knowledge.models import Chunk, Document
-    from apps.knowledge.services import grant
+    from apps.knowledge.models import Chunk, Document, Job
+    from apps.knowledge.services import create_folder, grant
     from apps.memory.models import MemoryItem
     from apps.models.models import ModelConfig
     from apps.workspaces.services import create_api_key, create_department
@@ -41,7 +41,10 @@ def furnish(acme, ann, bea, base):
     attachment.save()
     department = create_department(workspace=acme, name="Sales", actor=ann)
     key, _secret = create_api_key(workspace=acme, name="k", scopes=["knowledge:read"], actor=ann)
+    folder = create_folder(knowledge_base=base, name="Plans", actor=ann)
+    job = Job.objects.create(workspace=acme, knowledge_base=base, kind="parse", scope="x", created_by=ann)
     return SimpleNamespace(
+        folder_id=folder.pk, job_id=job.pk,
         workspace_id=acme.pk, department_id=department.pk, key_id=key.pk, user_id=bea.pk,
         base_id=base.pk, document_id=document.pk, chunk_id=chunk.pk, share_id=base.shares.get(user=bea).pk,
         item_id=item.pk, model_id=model.pk, agent_id=conversation.agent_id, conversation_id=conversation.pk,

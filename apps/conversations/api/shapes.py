@@ -35,6 +35,8 @@ class ConversationChange(serializers.Serializer[Any]):
 class TurnOut(serializers.ModelSerializer[Turn]):
     """A question and its answer. `answer` grows while `status` is `running`; `last_seq` is set at its end."""
 
+    error = serializers.DictField(allow_null=True, help_text="Why there is no whole answer.")
+    usage = serializers.DictField()
     answer = serializers.CharField(allow_null=True, help_text="Markdown, with a marker `[[cN]]` behind each fact.")
 
     class Meta:

@@ -46,7 +46,7 @@ class OneTurn(ApiView):
 class EventsOfTurn(ApiView):
     """What happened in a turn, event by event."""
 
-    operations = {"GET": Operation(query=EventsQuery, output=EventsOut, scope=READ)}
+    operations = {"GET": Operation(query=EventsQuery, output=EventsOut, media_types=("text/event-stream",), scope=READ)}
 
     def on_get(self, request: Request, turn_id: UUID) -> HttpResponseBase:
         """Return the stored events after `after`; with `Accept: text/event-stream`, follow them to the end.

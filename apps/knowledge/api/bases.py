@@ -16,7 +16,7 @@ from apps.knowledge.api.shapes import (
     SearchIn,
     SearchOut,
 )
-from apps.knowledge.models import Document, KnowledgeBase
+from apps.knowledge.models import Document, Folder, KnowledgeBase
 from apps.knowledge.retrieval.search import search
 from apps.rest.operations import Operation
 from apps.rest.views import ApiView
@@ -90,8 +90,13 @@ class DocumentsOfBase(ApiView):
         The same bytes again give the document that is there already.
         """
         base = self.row(base_id, KnowledgeBase.objects.editable_by(self.who))
-        file = self.taken()["file"]
-        document = services.add_document(knowledge_base=base, file=file, name=file.name or "", actor=self.who)
+        given = self.taken()
+        file, folder = given.pop("file"), given.pop("folder", None)
+        if folder:
+            folder = self.row(folder, Folder.objects.editable_by(self.who).filter(knowledge_base=base))
+        document = services.add_document(
+            knowledge_base=base, file=file, name=file.name or "", folder=folder, actor=self.who, **given
+        )
         return self.answer(document)
 
 

@@ -93,7 +93,9 @@ class CancelDocument(ChangeDocument):
 class ContentOfDocument(ApiView):
     """What is in a document."""
 
-    operations = {"GET": Operation(query=ContentQuery, media_type="application/octet-stream", scope=READ)}
+    operations = {
+        "GET": Operation(query=ContentQuery, media_types=("text/markdown", "application/octet-stream"), scope=READ)
+    }
 
     def on_get(self, request: Request, document_id: UUID) -> HttpResponseBase:
         """Return the text that was read from a document, as Markdown; or the file itself, as it was uploaded."""

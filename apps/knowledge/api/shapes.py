@@ -6,7 +6,7 @@ from rest_framework import serializers
 
 from apps.knowledge.chunkers import CHUNKERS
 from apps.knowledge.errors import failure
-from apps.knowledge.models import Chunk, Document, KnowledgeBase
+from apps.knowledge.models import Chunk, Document, Folder, Job, KnowledgeBase
 from apps.rest.fields import JsonObject
 from apps.workspaces.api.shapes import InWorkspace
 
@@ -39,13 +39,14 @@ class DocumentOut(serializers.ModelSerializer[Document]):
     """A document and how far it is."""
 
     error = serializers.SerializerMethodField(help_text="Why it could not be read or indexed.")
+    attributes = serializers.DictField(help_text="The facts that the base keeps of its documents.")
 
     class Meta:
         model = Document
         fields: ClassVar = [
-            "id", "workspace", "knowledge_base", "name", "content_type", "size_bytes", "sha256", "status", "stage",
-            "progress", "error", "generation", "chunk_count", "failed_chunks", "page_count", "created_at",
-            "changed_at", "indexed_at",
+            "id", "workspace", "knowledge_base", "folder", "kind", "tags", "attributes", "restricted", "name",
+            "content_type", "size_bytes", "sha256", "status", "stage", "progress", "error", "generation",
+            "chunk_count", "failed_chunks", "page_count", "created_at", "changed_at", "indexed_at",
         ]  # fmt: skip
         read_only_fields = fields
 
@@ -67,6 +68,13 @@ class FileIn(serializers.Serializer[Any]):
     """A file."""
 
     file = serializers.FileField(allow_empty_file=True, max_length=1024, help_text="Its bytes, and its name.")
+    folder = serializers.UUIDField(required=False)
+    tags = serializers.ListField(child=serializers.CharField(max_length=50), max_length=50, required=False)
+    if_same_name = serializers.ChoiceField(
+        choices=["keep", "replace", "ask"],
+        required=False,
+        help_text="What becomes of another document of this name in the same folder.",
+    )
 
 
 class ContentQuery(serializers.Serializer[Any]):
@@ -90,6 +98,61 @@ class ChunkQuery(serializers.Serializer[Any]):
     """Which chunks."""
 
     document = serializers.UUIDField(required=False)
+    knowledge_base = serializers.UUIDField(required=False)
+
+
+class FolderOut(serializers.ModelSerializer[Folder]):
+    """A folder of a base; `lineage` holds the ids from the top down to its own."""
+
+    class Meta:
+        model = Folder
+        fields: ClassVar = ["id", "knowledge_base", "parent", "name", "lineage", "restricted", "created_at"]
+        read_only_fields = fields
+
+
+class FolderIn(serializers.Serializer[Any]):
+    """A new folder, in another or at the top."""
+
+    name = serializers.CharField(max_length=200)
+    parent = serializers.UUIDField(required=False, allow_null=True)  # type: ignore[assignment]
+
+
+class FolderChange(serializers.Serializer[Any]):
+    """What changes."""
+
+    name = serializers.CharField(max_length=200, required=False)
+    parent = serializers.UUIDField(required=False, allow_null=True)  # type: ignore[assignment]
+
+
+class JobOut(serializers.ModelSerializer[Job]):
+    """An act on many documents, and how far it has come. How each document is, the document says."""
+
+    progress = serializers.DictField()
+    result = serializers.DictField()
+
+    class Meta:
+        model = Job
+        fields: ClassVar = [
+            "id", "workspace", "knowledge_base", "kind", "status", "stage", "position", "total", "progress", "result",
+            "error_code", "cancel_requested", "created_by", "created_at", "changed_at", "finished_at",
+        ]  # fmt: skip
+        read_only_fields = fields
+
+
+class JobIn(serializers.Serializer[Any]):
+    """What to do, and with which documents of the base."""
+
+    kind = serializers.ChoiceField(
+        choices=[(kind.value, kind.label) for kind in (Job.Kind.PARSE, Job.Kind.INDEX, Job.Kind.RETRY)]
+    )
+    documents = serializers.ListField(
+        child=serializers.UUIDField(), max_length=1000, required=False, help_text="Left out: all that it applies to."
+    )
+
+
+class JobQuery(InWorkspace):
+    """Which jobs."""
+
     knowledge_base = serializers.UUIDField(required=False)
 
 

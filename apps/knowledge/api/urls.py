@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from apps.knowledge.api import bases, documents
+from apps.knowledge.api import bases, documents, order
 
 BASE, DOCUMENT = "knowledge-bases/<uuid:base_id>/", "documents/<uuid:document_id>/"
 urlpatterns = [
@@ -12,6 +12,13 @@ urlpatterns = [
     path(f"{BASE}search/", bases.SearchBase.as_view(), name="search-base"),
     path(f"{BASE}shares/", bases.SharesOfBase.as_view(), name="shares-of-base"),
     path(f"{BASE}shares/<uuid:share_id>/", bases.OneShareOfBase.as_view(), name="share-of-base"),
+    path(f"{BASE}folders/", order.FoldersOfBase.as_view(), name="folders-of-base"),
+    path(f"{BASE}jobs/", order.JobsOfBase.as_view(), name="jobs-of-base"),
+    path("folders/<uuid:folder_id>/", order.OneFolder.as_view(), name="folder"),
+    path("jobs/", order.Jobs.as_view(), name="jobs"),
+    path("jobs/<uuid:job_id>/", order.OneJob.as_view(), name="job"),
+    path("jobs/<uuid:job_id>/cancel/", order.CancelJob.as_view(), name="cancel-job"),
+    path("jobs/<uuid:job_id>/retry/", order.RetryJob.as_view(), name="retry-job"),
     path("documents/", documents.Documents.as_view(), name="documents"),
     path(DOCUMENT, documents.OneDocument.as_view(), name="document"),
     path(f"{DOCUMENT}parse/", documents.ParseDocument.as_view(), name="parse-document"),

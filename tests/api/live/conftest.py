@@ -12,8 +12,8 @@ ALL = (
     "conversations:write",
     "agents:read",
     "memory:write",
-    "models:read",
-    "workspace:read",
+    "models:write",
+    "workspace:write",
 )
 
 
