@@ -175,6 +175,24 @@ def staged_vectors(document: Document) -> "dict[UUID, NDArray[np.float32]]":
     return {key: np.asarray(embedding, dtype=np.float32) for key, embedding in rows}
 
 
+def hide_passage(passage_id: UUID) -> None:
+    """Take a passage and its children out of every index. In a transaction of the caller's."""
+    chunks = Chunk.objects.filter(Q(pk=passage_id) | Q(parent=passage_id, level=Chunk.CHILD))
+    ids = list(chunks.values_list("pk", flat=True))
+    ChunkVector.objects.filter(chunk__in=ids).delete()
+    base = Chunk.objects.values_list("knowledge_base", flat=True).get(pk=passage_id)
+    Posting.objects.filter(knowledge_base_id=base, chunk_id__in=ids).delete()
+    chunks.update(disabled=True)
+
+
+def live_vectors(document: Document) -> "list[tuple[str, str, NDArray[np.float32]]]":
+    """Return heading, text and vector of what the document is found by now."""
+    import numpy as np
+
+    rows = ChunkVector.objects.filter(document=document).values_list("chunk__heading", "chunk__text", "embedding")
+    return [(heading, text, np.asarray(embedding, dtype=np.float32)) for heading, text, embedding in rows]
+
+
 def erase_document(document_id: UUID) -> None:
     """Erase a document's row, chunks, vectors and postings in one transaction. Its files are the caller's."""
     with transaction.atomic():

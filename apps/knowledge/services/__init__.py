@@ -8,6 +8,7 @@ from apps.knowledge.services.batches import (
     restore_deleted,
     tag_documents,
 )
+from apps.knowledge.services.chunks import disable_chunk, discard_override, edit_chunk, enable_chunk
 from apps.knowledge.services.documents import (
     cancel_document,
     delete_document,
@@ -50,8 +51,12 @@ __all__ = [
     "delete_folder",
     "delete_knowledge_base",
     "delete_synonyms",
+    "disable_chunk",
+    "discard_override",
+    "edit_chunk",
     "edit_questions",
     "edit_text",
+    "enable_chunk",
     "folder_at",
     "grant",
     "index_document",

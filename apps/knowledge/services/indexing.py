@@ -68,7 +68,7 @@ def index(work: Work, markdown: str, parsed: dict[str, Any], *, embed: Embed) ->
         marks=marks,
         model=model.reference,
         markdown_key=parsed["key"],
-        metadata={**parsed["metadata"], "pages": pages},
+        metadata={**parsed["metadata"], "pages": pages, "indexed_as": [document.name, model.reference]},
         page_count=len(pages) or None,
         failed_chunks=failed,
         progress=lambda share: work.report("storing", share),
@@ -135,7 +135,7 @@ def embed(work: Work, drafts: Sequence[ChunkDraft], model: ResolvedModel) -> "Ve
     wanted.sort(key=lambda place: len(drafts[place].text))
     texts = {place: embedding_input(document.name, drafts[place].heading, drafts[place].text) for place in wanted}
     kept = len(wanted) > BATCH  # a document of one batch has nothing to resume
-    if kept:
+    if kept or document.generation:
         wanted = _resume(document, model, texts, wanted, vectors)
     for at in range(0, len(wanted), BATCH):
         work.report("embedding", at / len(wanted), slow=True)
@@ -156,8 +156,11 @@ def embed(work: Work, drafts: Sequence[ChunkDraft], model: ResolvedModel) -> "Ve
 def _resume(
     document: Document, model: ResolvedModel, texts: Mapping[int, str], wanted: list[int], vectors: "Vectors"
 ) -> list[int]:
-    """Fill in what an earlier attempt embedded; return the places that are left."""
-    staged = storage.staged_vectors(document)
+    """Fill in what an earlier attempt or the generation that answers has embedded; return the places left."""
+    staged = storage.staged_vectors(document) if len(wanted) > BATCH else {}
+    if document.metadata.get("indexed_as") == [document.name, model.reference]:
+        for heading, text, vector in storage.live_vectors(document):
+            staged.setdefault(_key(model, embedding_input(document.name, heading, text)), vector)
     left = []
     for place in wanted:
         found = staged.get(_key(model, texts[place])) if staged else None
