@@ -92,7 +92,8 @@ def _with_footnotes(text: str, turn: Turn, numbers: dict[int, int]) -> str:
 
 
 def _may_quote(row: Citation, readable: Iterable[str]) -> bool:
-    return row.document_id is None or str(row.document_id) in readable
+    """Files of the conversation itself, and pages of the web, are its reader's anyway."""
+    return row.document_id is None or row.kind == "attachment" or str(row.document_id) in readable
 
 
 def _source_line(row: Citation, readable: set[str]) -> str:

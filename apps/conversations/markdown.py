@@ -1,4 +1,4 @@
-"""The Markdown that answers may use: CommonMark with tables and strikethrough, and no more.
+"""The Markdown that answers may use: CommonMark with tables, strikethrough and formulas, and no more.
 
 Raw HTML stays text. Reference links are off, since a definition further down would change blocks
 that were already shown. Images become links: an answer must not make the reader's browser fetch
@@ -13,6 +13,9 @@ from django.utils.html import escape
 from markdown_it import MarkdownIt
 from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
+
+from apps.conversations import emphasis
+from apps.conversations.mathematics import mathematics
 
 ALIGNMENT = {"text-align:right": "n", "text-align:center": "center"}
 # A run of markers with the word before it (of Chinese one character) and the stop behind it.
@@ -69,6 +72,8 @@ def _parser() -> MarkdownIt:
     parser = MarkdownIt("commonmark", {"html": False})
     parser.enable(["table", "strikethrough"])
     parser.disable(["reference", "image", "html_block", "html_inline"])
+    parser.inline.ruler.at("emphasis", emphasis.tokenize)
+    mathematics(parser)
     parser.core.ruler.push("alignment", _alignment)
     parser.core.ruler.push("citations", _citations)
     return parser

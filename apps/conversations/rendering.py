@@ -21,10 +21,32 @@ _TAGS = {
     "a", "blockquote", "br", "code", "del", "em", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "li", "ol", "p", "pre", "s",
     "span", "strong", "table", "tbody", "td", "th", "thead", "tr", "ul",
 }  # fmt: skip
+_MATHML = {
+    "math", "menclose", "mfrac", "mi", "mmultiscripts", "mn", "mo", "mover", "mpadded", "mphantom", "mroot", "mrow",
+    "ms", "mspace", "msqrt", "mstyle", "msub", "msubsup", "msup", "mtable", "mtd", "mtext", "mtr", "munder",
+    "munderover",
+}  # fmt: skip
+_MATHML_ATTRIBUTES = {
+    "math": {"display"},
+    "mi": {"mathvariant"},
+    "mo": {"stretchy", "fence", "form", "separator", "movablelimits", "minsize", "maxsize", "lspace", "rspace"},
+    "mfrac": {"linethickness"},
+    "mover": {"accent"},
+    "munder": {"accentunder"},
+    "mspace": {"width"},
+    "mstyle": {"displaystyle", "scriptlevel"},
+    "mtable": {"columnalign", "rowspacing", "columnspacing", "rowlines", "columnlines"},
+    "mtd": {"columnalign", "columnspan", "rowspan"},
+}
 _CLEANER = nh3.Cleaner(
-    tags=_TAGS,
+    tags=_TAGS | _MATHML,
     clean_content_tags={"script", "style"},
-    attributes={"a": {"href", "title", "data-n", "data-doc", "aria-label"}, "ol": {"start"}, "span": {"dir"}},
+    attributes={
+        "a": {"href", "title", "data-n", "data-doc", "aria-label"},
+        "ol": {"start"},
+        "span": {"dir"},
+        **_MATHML_ATTRIBUTES,
+    },
     allowed_classes={
         "a": {"cite"},
         "span": {"nowrap", "cite-doc", "opt-s"},

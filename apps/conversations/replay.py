@@ -32,6 +32,6 @@ async def fit_for(reader: UUID, events: Sequence[DictRow], connection: rows.Conn
 
 
 def _without_text(item: dict[str, Any], readable: set[str]) -> dict[str, Any]:
-    if item["document_id"] is None or item["document_id"] in readable:
+    if item["document_id"] is None or item["kind"] == "attachment" or item["document_id"] in readable:
         return item
     return {**item, "snippet": "", "heading": ""}

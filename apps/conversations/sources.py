@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from django.http import Http404
 
-from apps.conversations.models import Citation, Turn
+from apps.conversations.models import Attachment, Citation, Turn
 from apps.conversations.rendering import shown_numbers
 from apps.knowledge import sheets
 from apps.knowledge.claims import claim_before
@@ -49,15 +49,7 @@ def open_source(turn: Turn, n: int, *, user: User, occurrence: int = 0) -> OpenS
     numbers = shown_numbers(answer, citations.values())
     order = list(numbers) or [n]
     index = order.index(n) if n in order else 0
-    document = (
-        Document.objects.visible_to(user).filter(pk=citation.document_id).first() if citation.document_id else None
-    )
-    claim = claim_before(answer, n, occurrence)
-    sheet = None
-    if document:
-        sheet = sheets.around(
-            document, chunk_id=citation.chunk_id, text=citation.text, start=citation.start, claim=claim
-        )
+    document, sheet = _opened(citation, user, claim=claim_before(answer, n, occurrence))
     return OpenSource(
         turn=turn,
         n=n,
@@ -76,6 +68,20 @@ def open_source(turn: Turn, n: int, *, user: User, occurrence: int = 0) -> OpenS
     )
 
 
+def _opened(citation: Citation, user: User, *, claim: str) -> tuple[Document | None, Sheet | None]:
+    """Return the cited document, if it is one, and the passage where it stands; nothing that may not be read."""
+    text, start = citation.text, citation.start
+    if citation.document_id is None:
+        return None, None
+    if citation.kind == "attachment":
+        file = Attachment.objects.visible_to(user).filter(pk=citation.document_id).first()
+        return None, sheets.around_in(file.text, file.media_type, text=text, start=start, claim=claim) if file else None
+    document = Document.objects.visible_to(user).filter(pk=citation.document_id).first()
+    if document is None:
+        return None, None
+    return document, sheets.around(document, chunk_id=citation.chunk_id, text=text, start=start, claim=claim)
+
+
 def _of_running_turn(turn: Turn, n: int, user: User) -> Citation | None:
     """Return a source that a running turn has named; its citations are stored with the answer's end."""
     if turn.status not in Turn.ACTIVE:
@@ -87,12 +93,13 @@ def _of_running_turn(turn: Turn, n: int, user: User) -> Citation | None:
     chunk = Chunk.objects.visible_to(user).filter(pk=item["chunk_id"]).first() if item["chunk_id"] else None
     return Citation(
         n=n,
+        kind=item["kind"],
         document_id=item["document_id"],
         chunk_id=item["chunk_id"],
         document=item["document"],
         page=item["page"],
         heading=item["heading"],
         url=item["url"],
-        text=chunk.text if chunk else "",
+        text=chunk.text if chunk else item["snippet"] if item["kind"] == "attachment" else "",
         start=chunk.start if chunk else None,
     )

@@ -24,6 +24,7 @@ from apps.knowledge.parsers.content_types import DOCX
 
 PASSAGES_A_PAGE = 40
 TEXT_WITHOUT_PASSAGES = 30_000  # characters shown of a document that is read but not indexed yet
+ABOUT = 1_200  # characters shown before and after a passage of a text that is no document
 NEIGHBOURS = 1  # passages before and after a cited one
 TAGS = {
     "a", "blockquote", "br", "code", "em", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "li", "mark", "ol", "p", "pre",
@@ -98,6 +99,23 @@ def around(document: Document, *, chunk_id: UUID | None, text: str, start: int |
         return Sheet(_render(document, text, place, (), marked, cited), target=_target(marked), marked=marked)
     first, last = _index_of(passages, cited.start), _index_of(passages, cited.end - 1)
     return _window(document, passages, max(0, first - NEIGHBOURS), last + 1 + NEIGHBOURS, marked, cited)
+
+
+def around_in(whole_text: str, content_type: str, *, text: str, start: int | None, claim: str) -> Sheet:
+    """Do what ``around`` does for a text that is no document: a passage with some of what stands about it."""
+    place = start if start is not None and whole_text[start : start + len(text)] == text else whole_text.find(text)
+    kind = Document(content_type=content_type)
+    marked_from, marked_to = best_span(text, claim)
+    if not text or place < 0:
+        marked = Span(marked_from, marked_to)
+        return Sheet(_render(kind, text, 0, (), marked, None), target=_target(marked), missing=True)
+    end = place + len(text)
+    begin = whole_text.rfind("\n\n", 0, max(place - ABOUT, 0)) + 2 if place > ABOUT else 0
+    border = whole_text.find("\n\n", end + ABOUT)
+    window = whole_text[max(begin, 0) : border if border >= 0 else None]
+    marked = Span(place + marked_from, place + marked_to)
+    html = _render(kind, window, max(begin, 0), (), marked, Span(place, end))
+    return Sheet(html, target=_target(marked), marked=marked)
 
 
 class _Passage(NamedTuple):

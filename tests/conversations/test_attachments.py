@@ -103,3 +103,26 @@ def test_files_go_with_their_conversation_and_those_of_no_question_after_a_day(u
     erasing.erase_waiting()
     assert [str(row.pk) for row in Attachment.objects.all()] == [ids[2]]
     assert [default_storage.exists(key) for key in keys] == [False, False, True]
+
+
+def test_a_marker_opens_the_file_where_it_was_read_and_for_its_owner_alone(client, upload, acme, ann, bea):
+    from apps.conversations.models import Citation, Conversation
+    from tests.conversations.test_keeping import add_turn
+
+    text = "# Notes\n\nFirst part.\n\nTen days of leave.\n\nLast part."
+    row = Attachment.objects.get(pk=json.loads(upload(content=text.encode()).content)["id"])
+    talk = Conversation.objects.create(workspace=acme, owner=ann)
+    Attachment.objects.update(conversation=talk)
+    turn = add_turn(talk, "How many?", "Ten days.[[c1]]", options={"attachments": [str(row.pk)]})
+    Citation.objects.create(
+        message=turn.messages.get(role="assistant"), n=1, kind="attachment", document_id=row.pk, document=row.name,
+        text="Ten days of leave.", start=text.index("Ten"), end=text.index("Ten") + 18, cited=True,
+    )  # fmt: skip
+    there = reverse("conversations:show-source", args=["acme", turn.pk, 1])
+    page = client.get(there).content.decode()
+    assert "<mark>Ten days of leave.</mark>" in page
+    assert "First part." in page
+    exported = client.get(reverse("conversations:export-conversation", args=["acme", talk.pk])).content.decode()
+    assert "notes.md: “Ten days of leave.”" in exported
+    client.force_login(bea)
+    assert client.get(there).status_code == 404

@@ -24,7 +24,8 @@ LINES = st.sampled_from(
     ["", "", "", "word", "更多内容", "**bold** text", "# head", "===", "---", "- item", "* item", "1. one", "2) two",
      "> quote", "    code", "  - nested", "   para", "```", "```py", "~~~", "|a|b|", "|-|-:|", "|1|[[c2]]|", "a | b",
      "fact [[c1]].", "[[c3]][[c1]]", "事实[[c2]]。", "`[[c1]]`", "[x]: http://a", "[x]", "\t- tab", "<b>", "1", "-",
-     "+", "0) z", "\\", "[c", "![i](http://x/y.png)", "~~gone~~", "&amp; &#91;", "***", "***a", "“引文”", "*", "**"]
+     "+", "0) z", "\\", "[c", "![i](http://x/y.png)", "~~gone~~", "&amp; &#91;", "***", "***a", "“引文”", "*", "**",
+     "$$", "$$x$$", "\\[", "\\]", "$a$ b", "price $5 $6", "**注：**请"]
 )  # fmt: skip
 
 
@@ -95,6 +96,7 @@ HOSTILE = [
 
 ALLOWED = re.compile(
     r"""<(?:/?(?:p|em|strong|s|del|code|pre|blockquote|ul|li|h[1-6]|table|thead|tbody|tr|span)|ol|/ol|br|hr|/a|/t[hd]
+        |/?m[a-z]+|math\ display="(?:block|inline)"|mo\ stretchy="(?:true|false)"
         |ol\ start="\d+"|t[hd](?:\ class="(?:n|center)")?
         |span\ class="(?:nowrap|cite-doc\ opt-s|)"(?:\ dir="auto")?
         |a\ (?:class="cite"\ href="\#c\d+"\ data-n="\d+"\ data-doc="[^"<>]*"\ aria-label="[^"<>]*"
@@ -161,3 +163,35 @@ def test_the_template_filter_is_the_same_renderer():
 def test_a_label_speaks_the_readers_language():
     with translation.override("en"):
         assert "page 1" in render_markdown("a [[c1]]", [source(1, page=1)])
+
+
+@pytest.mark.parametrize(
+    ("text", "there", "gone"),
+    [
+        ("Area $\\pi r^2$ it is.", ["<math", "<msup>"], ["$"]),
+        ("面积\\(S=\\frac{a}{b}\\)如下", ["<mfrac>"], ["\\("]),
+        ("So:\n\n$$\n\\sum_{i=1}^n x_i\n- b\n$$\n\nEnd.", ['display="block"', "<p>End.</p>"], ["$$", "<li>"]),
+        ("\\[ a^2 \\]", ['<math display="block">'], ["\\["]),
+        ("It costs $5 and $6, or US$7.", ["$5 and $6, or US$7"], ["<math"]),
+        ("Bad $\\frac{$ and `$x$`", ["<code>$x$</code>"], ["<math"]),
+        ("$$ never closed", ["$$ never closed"], ["<math"]),
+        ("$\\text{<img src=x onerror=1>}$", [], ["<img"]),
+        ("$\\href{javascript:1}{x}$ $\\style{x}{y}$", [], ["javascript", "href", "style="]),
+        ("**注意：**请看**“引文”**这里", ["<strong>注意：</strong>", "<strong>“引文”</strong>"], ["**"]),
+        (
+            "**粗体**text **bold**：**x**。",
+            ["<strong>粗体</strong>", "<strong>bold</strong>", "<strong>x</strong>"],
+            ["**"],
+        ),
+        ("a ** b ** c 2*3*4", ["a ** b ** c", "<em>3</em>"], ["<strong>"]),
+    ],
+)
+def test_formulas_and_emphasis_in_both_languages(text, there, gone):
+    html = render_markdown(text)
+    assert [word for word in there if word not in html] == []
+    assert [word for word in gone if word in html] == []
+
+
+@pytest.mark.parametrize("text", ["$" * 3000, "\\(" * 3000, "$a" * 3000, "${" * 1900, "\\[" + "\\" * 3000])
+def test_what_only_begins_like_a_formula_stays_text(text):
+    assert "<math" not in render_markdown(text) or "$a$" in text
