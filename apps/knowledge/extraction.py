@@ -28,6 +28,7 @@ from apps.knowledge.errors import (
 from apps.knowledge.parsers.content_types import RECORDINGS
 from apps.knowledge.parsers.illustrations import REFERENCE, without_references
 from apps.knowledge.parsers.parsed import Parsed, join_pages
+from apps.knowledge.parsers.properties import language_of
 from apps.knowledge.sandbox import reader
 
 MOST_PAGES = 500  # whose text is recognised in one document
@@ -68,7 +69,8 @@ def extract(
     if parsed.pictures:
         parsed = _captioned(parsed, workspace_id, check, progress, facts=failure is None)
     if SAID.search(without_references(parsed.markdown)):
-        return parsed
+        language = parsed.metadata.get("language") or language_of(parsed.markdown)
+        return replace(parsed, metadata={**parsed.metadata, "language": language}) if language else parsed
     if failure:
         raise failure
     if parsed.unread or parsed.pictures:

@@ -14,6 +14,7 @@ from apps.knowledge.parsers.docx_styles import Numbering, Styles, child, local, 
 from apps.knowledge.parsers.illustrations import illustrate, without_file_name
 from apps.knowledge.parsers.packages import Package
 from apps.knowledge.parsers.parsed import Parsed, ParseFailure
+from apps.knowledge.parsers.properties import core_properties
 from apps.knowledge.parsers.tables import markdown_table
 
 GONE = frozenset({"del", "moveFrom", "instrText", "delText", "rt", "pPr", "rPr", "sectPr", "proofErr", "fldData"})
@@ -86,14 +87,7 @@ class _Reader:
         if not markdown.strip():
             raise ParseFailure("empty_file")
         pages = [(1, 0), *((page, starts[at]) for page, at in self.marks if at < len(starts))] if self.marks else []
-        return Parsed(markdown, pages, self.metadata())
-
-    def metadata(self) -> dict[str, Any]:
-        """Return the title that the file gives itself."""
-        root = self.package.xml("docProps/core.xml")
-        title = child(root, "title") if root is not None else None
-        text = legible(title.text or "").strip() if title is not None else ""
-        return {"title": text[:300]} if text else {}
+        return Parsed(markdown, pages, dict(core_properties(self.package)))
 
     # blocks
 

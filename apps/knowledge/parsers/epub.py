@@ -10,9 +10,12 @@ from apps.knowledge.parsers.docx_styles import local
 from apps.knowledge.parsers.html import fragment_to_markdown
 from apps.knowledge.parsers.packages import Package
 from apps.knowledge.parsers.parsed import Parsed, ParseFailure, tidy
+from apps.knowledge.parsers.properties import facts
 from apps.knowledge.parsers.xml import tree
 
 CHAPTERS = ("application/xhtml+xml", "text/html", "text/x-oeb1-document")
+
+PROPERTIES = {"title": "title", "creator": "author", "language": "language", "date": "created"}
 
 
 def parse_epub(file: BinaryIO) -> Parsed:
@@ -40,12 +43,8 @@ def parse_epub(file: BinaryIO) -> Parsed:
     markdown = tidy(legible("\n\n".join(filter(None, chapters)))).strip()
     if not markdown:
         raise ParseFailure("password_required" if package.read("META-INF/encryption.xml") else "empty_file")
-    metadata: dict[str, Any] = {}
-    for name, key in (("title", "title"), ("creator", "author"), ("language", "language")):
-        text = next((one.text for one in book.iter() if local(one) == name and one.text), "")
-        if text.strip():
-            metadata[key] = legible(text).strip()[:300]
-    return Parsed(markdown, metadata=metadata)
+    said = [(local(one), one.text) for one in book.iter()]
+    return Parsed(markdown, metadata=dict(facts((PROPERTIES[name], text) for name, text in said if name in PROPERTIES)))
 
 
 def _beside(path: str, address: str) -> str:

@@ -16,6 +16,7 @@ from apps.common.text import legible
 from apps.knowledge.parsers.encodings import decode
 from apps.knowledge.parsers.illustrations import illustrate, wanted
 from apps.knowledge.parsers.parsed import Parsed, ParseFailure, tidy
+from apps.knowledge.parsers.properties import facts
 from apps.knowledge.parsers.tables import markdown_table
 
 DECLARED = re.compile(rb"<meta[^>]+charset\s*=\s*[\"']?\s*([\w.:-]+)|<\?xml[^>]+encoding\s*=\s*[\"']([\w.:-]+)", re.I)
@@ -26,6 +27,14 @@ DROPPED = (
 NOT_CONTENT = frozenset({"navigation", "search", "banner", "contentinfo", "menu", "menubar", "toolbar"})
 HIDDEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.I)
 LARGEST_SPAN = 100
+PROPERTIES = {
+    "author": "author",
+    "article:author": "author",
+    "date": "created",
+    "dc.date": "created",
+    "article:published_time": "created",
+    "article:modified_time": "modified",
+}
 Find = Callable[[str], bytes | None]
 
 
@@ -58,6 +67,7 @@ def parse_html(file: BinaryIO, *, find: Find = lambda source: None) -> Parsed:
     except ParserRejectedMarkup as error:
         raise ParseFailure("broken_file") from error
     title = " ".join(soup.title.get_text().split())[:300] if soup.title else ""
+    said = _properties(soup, title)
     _clean(soup)
     content = _main(soup)
     converter = _Converter(
@@ -74,10 +84,19 @@ def parse_html(file: BinaryIO, *, find: Find = lambda source: None) -> Parsed:
         markdown = f"# {title}\n\n{markdown}".strip()
     if not markdown:
         raise ParseFailure("empty_file")
-    metadata: dict[str, Any] = {"encoding": encoding}
-    if title:
-        metadata["title"] = title
-    return Parsed(markdown, metadata=metadata)
+    return Parsed(markdown, metadata={"encoding": encoding, **said})
+
+
+def _properties(soup: BeautifulSoup, title: str) -> dict[str, str]:
+    """Return what a page says of itself in its head."""
+    found: list[tuple[str, str | None]] = [("title", title)]
+    if isinstance(soup.html, Tag):
+        found.append(("language", str(soup.html.get("lang") or "")))
+    for one in soup.find_all("meta"):
+        name = str(one.get("name") or one.get("property") or "").lower()
+        if name in PROPERTIES:
+            found.append((PROPERTIES[name], str(one.get("content") or "")))
+    return facts(found)
 
 
 def fragment_to_markdown(data: bytes, find: Find = lambda source: None) -> str:

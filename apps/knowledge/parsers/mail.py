@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 from email.header import decode_header, make_header
 from email.message import Message
+from email.utils import parsedate_to_datetime
 from typing import BinaryIO
 from urllib.parse import unquote
 
@@ -14,6 +15,7 @@ from apps.knowledge.parsers.encodings import decode
 from apps.knowledge.parsers.html import Find, fragment_to_markdown
 from apps.knowledge.parsers.illustrations import wanted
 from apps.knowledge.parsers.parsed import Parsed, ParseFailure, tidy
+from apps.knowledge.parsers.properties import facts
 
 HEADERS = ("From", "To", "Cc", "Date")
 MOST_MESSAGES = 20_000
@@ -25,7 +27,9 @@ MBOX_START = re.compile(rb"^From [^\n]*\n", re.MULTILINE)
 def parse_mail(file: BinaryIO) -> Parsed:
     """Read one message with its attachments. Raises ParseFailure(empty_file)."""
     message = _message(file.read())
-    return _parsed("\n\n".join(_blocks(message, 1)), _header(message, "Subject"))
+    parsed = _parsed("\n\n".join(_blocks(message, 1)), _header(message, "Subject"))
+    parsed.metadata.update(facts((("author", _header(message, "From")), ("created", _date(_header(message, "Date"))))))
+    return parsed
 
 
 @one_budget()
@@ -46,6 +50,13 @@ def parse_saved_page(file: BinaryIO) -> Parsed:
     text = next(filter(None, (_html(page, find) for page in pages)), "")
     text, title = text or "\n\n".join(_body(message, find, 0)), _header(message, "Subject")
     return _parsed(f"# {title}\n\n{text}" if title and text and title not in text else text, title)
+
+
+def _date(header: str) -> str:
+    try:
+        return parsedate_to_datetime(header).isoformat()
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return ""
 
 
 def _parsed(markdown: str, title: str) -> Parsed:

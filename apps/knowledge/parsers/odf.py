@@ -6,8 +6,10 @@ from typing import Any, BinaryIO
 from apps.common.text import legible
 from apps.knowledge.parsers.docx_styles import child, local, number, value
 from apps.knowledge.parsers.illustrations import illustrate
+from apps.knowledge.parsers.odf_locks import is_locked, unlocked
 from apps.knowledge.parsers.packages import Package
 from apps.knowledge.parsers.parsed import Parsed, ParseFailure, tidy
+from apps.knowledge.parsers.properties import open_document_properties
 from apps.knowledge.parsers.tables import markdown_table
 
 GONE = frozenset(
@@ -18,15 +20,15 @@ MOST_REPEATED = 200
 DEEPEST = 300
 
 
-def parse_odf(file: BinaryIO) -> Parsed:
+def parse_odf(file: BinaryIO, *, password: str = "") -> Parsed:
     """Read a text or a presentation.
 
     Raises:
         ParseFailure: password_required, broken_file, suspicious_file, empty_file.
     """
     package = Package(file)
-    if b"encryption-data" in (package.read("META-INF/manifest.xml") or b""):
-        raise ParseFailure("password_required")
+    if is_locked(package):
+        package = Package(unlocked(package, password))
     root = package.xml("content.xml")
     body = None if root is None else child(root, "body")
     if body is None:
@@ -43,10 +45,8 @@ def parse_odf(file: BinaryIO) -> Parsed:
         markdown += separator + block
     if not markdown.strip():
         raise ParseFailure("empty_file")
-    meta = package.xml("meta.xml")
-    title = child(meta, "meta", "title") if meta is not None else None
-    metadata = {"title": legible(title.text).strip()[:300]} if title is not None and title.text else {}
-    return Parsed(markdown, [(page, starts[at]) for page, at in reader.pages if at < len(starts)], metadata)
+    pages = [(page, starts[at]) for page, at in reader.pages if at < len(starts)]
+    return Parsed(markdown, pages, dict(open_document_properties(package)))
 
 
 class _Reader:

@@ -15,6 +15,7 @@ from apps.knowledge.parsers.paragraphs import BULLET, HYPHENS, SENTENCE_END, joi
 from apps.knowledge.parsers.parsed import Parsed, ParseFailure, join_pages, tidy
 from apps.knowledge.parsers.pdf_pictures import PictureFinder
 from apps.knowledge.parsers.pdf_tables import Table, TableFinder
+from apps.knowledge.parsers.properties import pdf_properties
 
 EDGE_LINES = 2  # at the top and bottom of a page, where running heads stand
 MARGIN = 0.15  # of the page's height
@@ -59,10 +60,7 @@ def parse_pdf(file: BinaryIO, *, password: str = "") -> Parsed:
     pages, unread = sheets.lines, sheets.unread
     if not unread and not any(map(_weight, pages)):
         raise ParseFailure("empty_file")
-    metadata: dict[str, Any] = {"page_count": len(pages)}
-    title = legible(document.get_metadata_value("Title")).strip()
-    if title:
-        metadata["title"] = title[:300]
+    metadata: dict[str, Any] = {"page_count": len(pages), **pdf_properties(document)}
     if sheets.tables.skipped:
         metadata["tables_skipped"] = sheets.tables.skipped
     _drop_running_heads(pages)

@@ -12,6 +12,7 @@ from apps.knowledge.parsers.docx_styles import child, local, number, value
 from apps.knowledge.parsers.illustrations import illustrate, without_file_name
 from apps.knowledge.parsers.packages import Package
 from apps.knowledge.parsers.parsed import Parsed, ParseFailure, tidy
+from apps.knowledge.parsers.properties import core_properties
 from apps.knowledge.parsers.tables import markdown_table
 
 TITLES = frozenset({"title", "ctrTitle"})
@@ -52,13 +53,7 @@ def parse_pptx(file: BinaryIO) -> Parsed:
         markdown += separator + text
     if not said:
         raise ParseFailure("empty_file")
-    metadata: dict[str, Any] = {"page_count": len(paths)}
-    core = package.xml("docProps/core.xml")
-    named = child(core, "title") if core is not None else None
-    title = (named.text or "").strip() if named is not None else ""
-    if title:
-        metadata["title"] = legible(title)[:300]
-    return Parsed(markdown, pages, metadata)
+    return Parsed(markdown, pages, {"page_count": len(paths), **core_properties(package)})
 
 
 def _is_title(block: str) -> bool:

@@ -13,9 +13,11 @@ from typing import Any, BinaryIO
 
 from python_calamine import CalamineError, CalamineWorkbook, PasswordError, SheetTypeEnum, SheetVisibleEnum
 
+from apps.knowledge.parsers import odf_locks
 from apps.knowledge.parsers.encrypted import OLE_MAGIC, unlocked
 from apps.knowledge.parsers.packages import Package
 from apps.knowledge.parsers.parsed import Parsed, ParseFailure
+from apps.knowledge.parsers.properties import core_properties, open_document_properties
 from apps.knowledge.parsers.spreadsheet_tables import Sheet, sheet_markdown, shown
 
 MOST_CELLS = 1_000_000  # of one workbook; what comes after is left out and said so
@@ -32,6 +34,8 @@ def parse_spreadsheet(file: BinaryIO, *, password: str = "") -> Parsed:
     data = file.read()
     if data.startswith(OLE_MAGIC):
         data = unlocked(data, password)
+    elif data.startswith(b"PK") and odf_locks.is_locked(package := Package(io.BytesIO(data))):
+        data = odf_locks.unlocked(package, password).getvalue()
     sheets, hidden = _sheets(data)
     left, cut = MOST_CELLS, []
     for sheet in sheets:
@@ -47,12 +51,19 @@ def parse_spreadsheet(file: BinaryIO, *, password: str = "") -> Parsed:
     markdown = "\n\n".join(map(sheet_markdown, said))
     if not markdown:
         raise ParseFailure("empty_file")
-    metadata: dict[str, Any] = {"sheets": len(sheets)}
+    metadata: dict[str, Any] = {"sheets": len(sheets), **_properties(data)}
     if hidden:
         metadata["hidden_sheets"] = ", ".join(hidden)
     if cut:
         metadata["truncated"] = ", ".join(cut)
     return Parsed(markdown, metadata=metadata)
+
+
+def _properties(data: bytes) -> dict[str, str]:
+    if not data.startswith(b"PK"):
+        return {}
+    package = Package(io.BytesIO(data))
+    return core_properties(package) or open_document_properties(package)
 
 
 def _is_named(sheet: Sheet) -> bool:

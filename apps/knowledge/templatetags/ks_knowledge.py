@@ -4,6 +4,7 @@ from django import template
 from django.utils.translation import gettext_lazy as _
 
 from apps.knowledge import errors, progress
+from apps.knowledge import remarks as remarks_module
 from apps.knowledge.models import Document
 
 register = template.Library()
@@ -21,6 +22,12 @@ STAGES = {
 def failure(document: Document) -> str:
     """Return why a document could not be read or indexed, and what to do, in one sentence."""
     return errors.failure(document.error_code, document.error_details).message
+
+
+@register.filter
+def remarks(document: Document) -> list[str]:
+    """Return what reading the document left out or had to guess, in sentences."""
+    return remarks_module.remarks(document.metadata)
 
 
 @register.filter
