@@ -17,6 +17,7 @@ from apps.knowledge.api.shapes import (
     SearchOut,
 )
 from apps.knowledge.models import Document, Folder, KnowledgeBase
+from apps.knowledge.retrieval.filters import Filters
 from apps.knowledge.retrieval.search import search
 from apps.rest.operations import Operation
 from apps.rest.views import ApiView
@@ -112,7 +113,8 @@ class SearchBase(ApiView):
         """
         base = self.row(base_id, KnowledgeBase.objects.visible_to(self.who))
         given = self.taken()
-        result = wait_for(search, self.who, given.pop("query"), knowledge_bases=[base.pk], **given)
+        filters = [Filters.of(given.pop("filters", {}))]
+        result = wait_for(search, self.who, given.pop("query"), knowledge_bases=[base.pk], filters=filters, **given)
         return self.answer(result)
 
 

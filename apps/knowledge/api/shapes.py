@@ -156,12 +156,35 @@ class JobQuery(InWorkspace):
     knowledge_base = serializers.UUIDField(required=False)
 
 
+class ConditionIn(serializers.Serializer[Any]):
+    """One fact that a base keeps of its documents."""
+
+    field = serializers.CharField(max_length=200)
+    op = serializers.ChoiceField(choices=["eq", "ne", "gte", "lte", "contains"], default="eq")
+    value = serializers.JSONField(help_text="A text, a number, true or false; a day as 2026-05-31.")
+
+
+class FiltersIn(serializers.Serializer[Any]):
+    """What a document must fit; everything given must hold."""
+
+    tags = serializers.ListField(child=serializers.CharField(max_length=200), required=False, help_text="All of them.")
+    folders = serializers.ListField(child=serializers.UUIDField(), required=False, help_text="In one, or below it.")
+    documents = serializers.ListField(child=serializers.UUIDField(), required=False)
+    name = serializers.CharField(max_length=200, required=False, help_text="Its name contains this.")
+    added_from = serializers.DateField(required=False)
+    added_to = serializers.DateField(required=False)
+    metadata = ConditionIn(many=True, required=False)
+
+
 class SearchIn(serializers.Serializer[Any]):
     """A search."""
 
     query = serializers.CharField(max_length=4000)
-    top_k = serializers.IntegerField(min_value=1, max_value=50, default=8)
+    top_k = serializers.IntegerField(
+        min_value=1, max_value=50, required=False, help_text="Without it as many as the base's profile says."
+    )
     rerank = serializers.BooleanField(default=True)
+    filters = FiltersIn(required=False)
 
 
 class HitOut(serializers.Serializer[Any]):
@@ -193,4 +216,6 @@ class SearchOut(serializers.Serializer[Any]):
     hits = HitOut(many=True, source="passages")
     stages = StageOut(many=True)
     degraded = serializers.ListField(child=serializers.CharField())
-    empty_reason = serializers.CharField(help_text="Why there is nothing: no_base, nothing_indexed, no_match.")
+    empty_reason = serializers.CharField(
+        help_text="Why there is nothing: no_base, nothing_indexed, filter, threshold, no_match."
+    )

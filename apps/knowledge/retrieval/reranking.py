@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 PROMPTS = Path(__file__).parent.parent / "prompts"
 SHOWN = 700  # characters of a passage that a chat model sees
-COVERED = 0.5  # share of the question's words in one passage from which the built-in reranker changes nothing
+COVERED = 0.35  # share of the question's words in one passage from which the built-in reranker changes nothing
 BUILT_IN, MODEL, LLM = "built_in", "model", "llm"
 
 

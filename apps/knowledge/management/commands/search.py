@@ -28,7 +28,7 @@ class Command(BaseCommand):
         parser.add_argument(
             "--kb", type=storable, nargs="+", action="extend", metavar="NAME", required=True, help="knowledge bases"
         )
-        parser.add_argument("--top-k", type=int, default=8, metavar="N")
+        parser.add_argument("--top-k", type=int, metavar="N", help="passages; without it as many as the profile says")
         parser.add_argument("--no-rerank", action="store_true")
         parser.add_argument("--json", action="store_true", help="print one JSON object")
         command_line.add_arguments(parser)
