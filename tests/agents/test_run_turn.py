@@ -244,7 +244,7 @@ async def test_a_foreign_workspace_agent_or_base_is_not_found(talk, mal, vendor)
 async def test_an_agents_configuration_only_narrows(talk, acme, vendor, monkeypatch):
     seen = []
 
-    async def search(user, query, *, knowledge_bases, top_k):
+    async def search(user, query, *, knowledge_bases, top_k, filters):
         seen.append(knowledge_bases)
         raise AssertionError
 

@@ -1,0 +1,91 @@
+"""Indexes of vectors: whose they are, that they are used, and that nothing is lost by them."""
+
+import pytest
+from django.db import connection
+
+from apps.knowledge.models import KnowledgeBase
+from apps.knowledge.retrieval import vector_indexes
+from apps.knowledge.retrieval.legs import vector_leg
+from apps.knowledge.retrieval.scope import readable_documents
+from apps.knowledge.retrieval.search import search
+from apps.knowledge.services import delete_knowledge_base
+from tests.retrieval.conftest import embedded
+from tests.vendor.server import DIMENSIONS
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+QUESTION = "what is asked"
+NEAR = 1_500
+
+
+@pytest.fixture
+def bases(acme, make_base, add_passages):
+    """A large base full of passages next to the question, and a small one of far ones; the large one is indexed."""
+    import numpy as np
+
+    large, small = (make_base(acme, name, dimensions=DIMENSIONS) for name in ("Large", "Small"))
+    rng = np.random.default_rng(3)
+
+    def embed(texts):
+        found = embedded([QUESTION] * len(texts)) + rng.normal(0, 0.3, (len(texts), DIMENSIONS))
+        return found / np.linalg.norm(found, axis=1, keepdims=True)
+
+    add_passages(large, *(f"Near {n}." for n in range(NEAR)), embed=embed)
+    add_passages(large, *(f"Other near {n}." for n in range(30)), name="other.md", embed=embed)
+    add_passages(small, *(f"Far {n}." for n in range(30)))
+    yield large, small
+    with connection.cursor() as cursor:
+        for name in vector_indexes._existing():
+            cursor.execute(f'DROP INDEX IF EXISTS "{name}"')
+
+
+def maintain():
+    return vector_indexes.maintain(large=1_000, small=500)
+
+
+async def found(person, base, **options):
+    result = await search(person, QUESTION, knowledge_bases=[base.pk], rerank=False, **options)
+    return [passage.text for passage in result.passages]
+
+
+async def test_a_large_base_is_searched_by_its_own_index_and_finds_the_same(ann, bases, in_thread):
+    large, small = bases
+    before = await found(ann, large, top_k=10), await found(ann, small, top_k=10)
+    assert in_thread(maintain).built == (vector_indexes.index_name(large.pk, DIMENSIONS),)
+    assert in_thread(maintain) == vector_indexes.Outcome()
+    assert (await found(ann, large, top_k=10), await found(ann, small, top_k=10)) == before
+    assert f"vectors_{large.pk.hex}_{DIMENSIONS}" in in_thread(plan, ann, large)
+
+
+def plan(person, base):
+    """Return how PostgreSQL walks the indexed base."""
+    statement, parameters = vector_leg(
+        readable_documents(person), bases=[base.pk], vector=f"{[0.25] * DIMENSIONS}", indexed=[base.pk],
+        dimensions=DIMENSIONS,
+    )  # fmt: skip
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL enable_seqscan = off")
+        cursor.execute(f"EXPLAIN {statement}", parameters)
+        return "\n".join(row[0] for row in cursor.fetchall())
+
+
+async def test_the_walk_goes_on_past_what_one_may_not_read(bea, bases, in_thread):
+    large, _ = bases
+    in_thread(maintain)
+    in_thread(lambda: large.documents.filter(name="notes.md").update(restricted=True))
+    texts = await found(bea, large, top_k=10)
+    assert len(texts) == 10
+    assert all(text.startswith("Other near") for text in texts)
+
+
+async def test_what_is_no_longer_wanted_is_dropped(ann, bases, in_thread):
+    large, _ = bases
+    name = in_thread(maintain).built[0]
+    in_thread(delete_knowledge_base, knowledge_base=large, actor=ann)
+    assert in_thread(maintain).dropped == (name,)
+
+
+def test_vectors_too_long_for_an_index_stay_with_the_scan(bases):
+    large, _ = bases
+    KnowledgeBase.objects.filter(pk=large.pk).update(dimensions=vector_indexes.MOST_DIMENSIONS + 1)
+    assert maintain() == vector_indexes.Outcome()
