@@ -10,6 +10,7 @@ SHOWN = 360  # characters of a passage in a list of hits
 LEAD = 60  # of them before the first marked word
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*(?:\+\+|#)?")
 _SPACE = re.compile(r"\s+")
+_MARKDOWN = re.compile(r"^[ \t]*(?:#{1,6}|>|[-*+])[ \t]+|`+|\*\*|^[ \t]*\|?[ \t:|-]{3,}$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,9 +24,10 @@ class Part:
 def excerpt(text: str, query: str, *, shown: int = SHOWN) -> list[Part]:
     """Return the stretch of a passage where most of the question's words stand, cut into parts.
 
-    Words are compared as the index compares them: folded, stemmed, Chinese ones wherever they stand.
+    Marks of Markdown are left out. Words are compared as the index compares them: folded, stemmed, Chinese
+    ones wherever they stand.
     """
-    text = _SPACE.sub(" ", text).strip()
+    text = _SPACE.sub(" ", _MARKDOWN.sub("", text)).strip()
     places = marks(text, query_terms(query))
     start, end = _window(text, places, shown)
     parts = [Part("… ")] if start else []

@@ -195,7 +195,8 @@ class _Search:
         rows = by_leg(outcome.rows)
         for name, found in rows.items():
             if not further:
-                self.stages.append(Stage(name, planning.leg_ms(name, outcome), len(terms) or 1, len(found)))
+                asked = len(embedded.vectors) if name == "vector" else len(terms) or 1
+                self.stages.append(Stage(name, planning.leg_ms(name, outcome), asked, len(found)))
         began = perf_counter()
         proposed = self.whole.candidate_count(self.top_k)
         candidates = fused(rows, self.profiles, proposed, watched=watched)
