@@ -36,5 +36,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("apps.workspaces.urls")),
     path("<slug:slug>/", include("apps.models.urls")),
     path("<slug:slug>/", include("apps.knowledge.urls")),
+    path("<slug:slug>/", include("apps.memory.urls")),
+    path("<slug:slug>/", include("apps.agents.urls")),
     path("<slug:slug>/", include("apps.conversations.urls")),
 ]

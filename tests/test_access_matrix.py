@@ -62,6 +62,21 @@ EXPECTED = {
     ("post", "knowledge:add-synonyms"): (302, 404, 403, 422),
     ("post", "knowledge:delete-synonyms"): MANAGE,
     ("post", "knowledge:save-profile"): MANAGE,
+    ("get", "memory:list-items"): READ,
+    ("post", "memory:add-item"): (302, 404, 302, 302),
+    ("post", "memory:switch"): (302, 404, 302, 302),
+    ("post", "memory:update-item"): (302, 404, 404, 422),
+    ("post", "memory:delete-item"): OWN_ACT,
+    ("post", "memory:forget-document"): OWN_ACT,
+    ("get", "agents:list-agents"): READ,
+    ("get", "agents:create-agent"): RUN,
+    ("get", "agents:edit-agent"): OWN,
+    ("post", "agents:duplicate-agent"): OWN_ACT,
+    ("post", "agents:make-default"): OWN_ACT,
+    ("post", "agents:delete-agent"): OWN_ACT,
+    ("get", "agents:show-version"): OWN,
+    ("post", "agents:restore-version"): OWN_ACT,
+    ("get", "conversations:list-agent-questions"): OWN,
     ("get", "conversations:new-question"): READ,
     ("post", "conversations:start-conversation"): (302, 404, 422, 422),
     ("get", "conversations:show-conversation"): OWN,
@@ -126,8 +141,10 @@ def test_every_route_is_in_the_table():
 @pytest.fixture
 def arguments(acme, ann, handbook):
     """The arguments of each route that takes any; all name things of acme, conversations are ann's."""
+    from apps.agents import editing
     from apps.conversations.models import Attachment, Citation, Conversation, Message, Share, Turn
     from apps.knowledge.models import Document, DocumentImage, Synonyms
+    from apps.memory.models import DocumentAffinity, MemoryItem
     from apps.models.models import Budget, ModelConfig
 
     document = Document(
@@ -156,6 +173,10 @@ def arguments(acme, ann, handbook):
     model = ModelConfig.objects.create(workspace=acme, kind="chat", name="m", base_url="http://127.0.0.1:9/v1")
     budget = Budget.objects.create(workspace=acme, amount=1)
     synonyms = Synonyms.objects.create(workspace=acme, words=["notebook", "laptop"])
+    item = MemoryItem.objects.create(workspace=acme, user=ann, kind="fact", text="The code is 42")
+    affinity = DocumentAffinity.objects.create(workspace=acme, user=ann, document=document)
+    agent = editing.create_agent(workspace=acme, values={"name": "Expert"}, actor=ann)
+    version = agent.versions.get()
     base, file, talk = {"base_id": handbook.pk}, {"document_id": document.pk}, {"conversation_id": conversation.pk}
     special = {
         "knowledge:list-knowledge-bases": {},
@@ -180,6 +201,21 @@ def arguments(acme, ann, handbook):
         "models:choose-model": {},
         "models:set-budget": {},
         "models:remove-budget": {"budget_id": budget.pk},
+        "memory:list-items": {},
+        "memory:add-item": {},
+        "memory:switch": {},
+        "memory:update-item": {"item_id": item.pk},
+        "memory:delete-item": {"item_id": item.pk},
+        "memory:forget-document": {"affinity_id": affinity.pk},
+        "agents:list-agents": {},
+        "agents:create-agent": {},
+        "agents:edit-agent": {"agent_id": agent.pk},
+        "agents:duplicate-agent": {"agent_id": agent.pk},
+        "agents:make-default": {"agent_id": agent.pk},
+        "agents:delete-agent": {"agent_id": agent.pk},
+        "agents:show-version": {"version_id": version.pk},
+        "agents:restore-version": {"version_id": version.pk},
+        "conversations:list-agent-questions": {"agent_id": agent.pk},
         "conversations:new-question": {},
         "conversations:start-conversation": {},
         "conversations:ask": talk,
@@ -199,7 +235,7 @@ def arguments(acme, ann, handbook):
     def arguments(route):
         if route == "show-shared":
             return {"token": share.token}
-        if not route.startswith(("models:", "knowledge:", "conversations:")):
+        if not route.startswith(("models:", "knowledge:", "conversations:", "agents:", "memory:")):
             return {}
         kind = route.partition("-")[2]
         return {"slug": acme.slug, **(special[route] if route in special else by_kind[kind])}

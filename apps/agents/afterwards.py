@@ -1,7 +1,9 @@
 """What is done after an answer, while nobody waits: the window's step, and the conversation's note."""
 
 import logging
+from uuid import UUID
 
+from apps.agents.citations import MARKER, NUMBER
 from apps.agents.compaction import ask, hand_off, refresh, stepping
 from apps.agents.context import TurnContext
 from apps.agents.messages import question_and_answer, split_turns
@@ -21,11 +23,19 @@ def is_due(context: TurnContext, state: TurnState) -> bool:
     """Return whether anything is to be done after this turn."""
     if context.record.stopped or context.stop.is_set():
         return False  # a conversation that is being deleted is stopped first, and keeps nothing more
-    return bool(stepping(context, state)) or _is_noted(context)
+    return bool(stepping(context, state)) or _is_noted(context) or bool(_cited(context))
 
 
 async def afterwards(context: TurnContext, state: TurnState) -> None:
-    """Step the window back where it is time, then bring the note up to date. Failures keep what was there."""
+    """Count what was cited, step the window back where it is time, bring the note up to date.
+
+    Failures keep what was there.
+    """
+    if cited := _cited(context):
+        try:
+            await context.count_citations(cited)
+        except KnowSphereError as error:
+            logger.warning("citations were not counted: %s", error.code)
     if stepping(context, state):
         await refresh(context, ids_of_turns(state))  # the turn before may have stepped meanwhile
     if count := stepping(context, state):
@@ -43,6 +53,13 @@ async def afterwards(context: TurnContext, state: TurnState) -> None:
         await context.store_note(note[:NOTE])
     except KnowSphereError as error:
         logger.warning("a note could not be stored: %s", error.code)
+
+
+def _cited(context: TurnContext) -> frozenset[UUID]:
+    """Return the documents that the answer cites."""
+    text = "".join(context.record.text)
+    cited = context.record.sources.pick(int(n) for marker in MARKER.finditer(text) for n in NUMBER.findall(marker[0]))
+    return frozenset(s.document_id for s in cited if s.kind == "chunk" and s.document_id)
 
 
 def _is_noted(context: TurnContext) -> bool:

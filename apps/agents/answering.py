@@ -55,6 +55,7 @@ def request_for(state: TurnState, context: TurnContext, *, tools: Sequence[Wire]
         tool_choice="auto" if tools else None,
         temperature=context.agent.temperature,
         max_tokens=context.agent.max_tokens,
+        thinking=context.agent.thinking,
     )
     sent = request_bytes(request.tools, messages)
     mark = fingerprint(sent)

@@ -101,10 +101,20 @@ def bind(request: TurnRequest) -> Bound:
         user=user,
         workspace=workspace,
         agent_id=agent.pk,
-        agent=AgentProfile(agent.name, agent.instructions, settings.get("temperature"), settings.get("max_tokens")),
+        agent=AgentProfile(
+            agent.name,
+            agent.instructions,
+            settings.get("temperature"),
+            settings.get("max_tokens"),
+            settings.get("thinking"),
+            agent.memory,
+            agent.language or None,
+        ),
         tools=tuple(name for name in agent.tools if isinstance(name, str)),
         bases=tuple(base for base in bases.values() if not asked or base.id in asked),
-        background=tuple(recall(user=user, workspace_id=workspace.pk, question=request.question) if user else ()),
+        background=tuple(
+            recall(user=user, workspace_id=workspace.pk, question=request.question) if user and agent.memory else ()
+        ),
         note=next((row.text for row in NOTE.rows(asker, conversation=request.conversation_id)), ""),
         model=gateway.resolve("chat", workspace_id=workspace.pk, explicit=request.options.model or agent.model_id),
         fast=gateway.resolve("chat", workspace_id=workspace.pk, fast=True),

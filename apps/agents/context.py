@@ -41,6 +41,9 @@ class AgentProfile:
     instructions: str = ""
     temperature: float | None = None
     max_tokens: int | None = None
+    thinking: bool | None = None  # None: what was chosen for the model
+    memory: bool = True  # whether the asker's memory is read and written
+    language: str | None = None  # of answers, where the asker chose none
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +204,7 @@ class TurnContext:
     fixed_tokens: int  # of tool schemas and system message
     # memory: the asker's own
     remember: Callable[[Sequence[str]], Awaitable[None]]
+    count_citations: Callable[[Collection[UUID]], Awaitable[None]]  # of documents, by the answer
     background: tuple[str, ...]  # what they said earlier and belongs to the question
     # the conversation's own
     note: str  # what it is about, for what points back

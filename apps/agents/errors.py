@@ -21,3 +21,19 @@ class TurnFailed(KnowSphereError):
     status = 500
     retryable = True
     user_message = _("Something went wrong while answering. What was said so far is kept; ask again.")
+
+
+class AgentNameTaken(KnowSphereError):
+    """Another agent of the workspace has this name."""
+
+    code = "agent_name_taken"
+    status = 409
+    user_message = _("There is an agent “%(name)s” already. Nothing was saved; choose another name.")
+
+
+class AgentInUse(KnowSphereError):
+    """The agent cannot be deleted or made the default as it is."""
+
+    code = "agent_in_use"
+    status = 409
+    user_message = _("This cannot be done with the agent: %(reason)s.")

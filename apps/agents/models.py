@@ -7,7 +7,7 @@ from django.conf import settings
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
-from apps.agents.querysets import AgentQuerySet, HandoffQuerySet, ToolResultRefQuerySet
+from apps.agents.querysets import AgentQuerySet, AgentVersionQuerySet, HandoffQuerySet, ToolResultRefQuerySet
 from apps.knowledge.models import KnowledgeBase
 from apps.models.models import ModelConfig
 from apps.workspaces.models import Share, Workspace
@@ -24,7 +24,10 @@ class Agent(models.Model):
     all_knowledge_bases = models.BooleanField(_("Every base that the asker may read"), default=True)
     knowledge_bases = models.ManyToManyField(KnowledgeBase, blank=True, related_name="agents")
     model = models.ForeignKey(ModelConfig, on_delete=models.PROTECT, null=True, blank=True, related_name="+")
-    configuration = models.JSONField(default=dict, blank=True)  # temperature, output limit, budgets
+    configuration = models.JSONField(default=dict, blank=True)  # as ``configuration.Configuration`` has it
+    memory = models.BooleanField(_("Uses the asker’s memory"), default=True)
+    language = models.CharField(_("Language of answers"), max_length=12, blank=True)  # "": the question's own
+    opening_questions = models.JSONField(_("Opening questions"), default=list, blank=True)
     restricted = models.BooleanField(_("Only for people it is shared with"), default=False)
     is_default = models.BooleanField(_("Default of the workspace"), default=False)
     created_by = models.ForeignKey(
@@ -48,6 +51,31 @@ class Agent(models.Model):
 
     def __str__(self) -> str:
         return f"agent {self.pk}"
+
+
+class AgentVersion(models.Model):
+    """An agent as it was once saved. ``snapshot`` is what ``services.snapshot_of`` makes of it."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    agent = models.ForeignKey(Agent, on_delete=models.CASCADE, related_name="versions")
+    number = models.PositiveIntegerField()
+    snapshot = models.JSONField()
+    saved_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
+    )
+    saved_at = models.DateTimeField(auto_now_add=True)
+
+    objects = AgentVersionQuerySet.as_manager()
+
+    class Meta:
+        verbose_name = _("version of an agent")
+        verbose_name_plural = _("versions of agents")
+        default_permissions = ()
+        ordering: ClassVar = ["-number"]
+        constraints: ClassVar = [models.UniqueConstraint(fields=["agent", "number"], name="one_version_a_number")]
+
+    def __str__(self) -> str:
+        return f"version {self.number} of agent {self.agent_id}"
 
 
 class AgentShare(Share):

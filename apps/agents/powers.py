@@ -35,7 +35,8 @@ from apps.knowledge.retrieval import reading
 from apps.knowledge.retrieval.filters import Filters
 from apps.knowledge.retrieval.passages import Passage, SearchResult
 from apps.knowledge.retrieval.search import search
-from apps.memory.services import store_items, store_note
+from apps.memory.errors import MemoryOff
+from apps.memory.services import count_citations, store_items, store_note
 from apps.models import gateway
 from apps.models.chat import ChatDelta, ChatReply, ChatRequest, Wire
 from apps.models.decision import decide_intent
@@ -45,7 +46,7 @@ from apps.workspaces.models import User
 T = TypeVar("T")
 
 PROMPT_SHARE = 0.85  # of the model's context window
-CEILING = Budget(rounds=20, calls=100, wall_s=900)  # the most that an agent's configuration may say
+CEILING = Budget(rounds=20, calls=100, wall_s=900, tokens=5_000_000)  # the most that an agent's configuration may say
 
 
 def context_for(
@@ -62,11 +63,12 @@ def context_for(
     inside = frozenset(ids)
     asker, user = bound.asker, bound.user
     narrow = (bound.filters,)
-    language = request.options.language or language_of(request.question)
+    chosen = request.options.language or bound.agent.language
+    language = chosen or language_of(request.question)
     # A switch says what works in this turn: no tool for the graph exists yet.
     web = request.options.web and providers.is_on() and catalog.reaches_web(bound.tools)
     attached = Attached(request.attachments, number=request.number)
-    switches = Switches(knowledge=bool(ids or attached.documents), web=web, language=request.options.language)
+    switches = Switches(knowledge=bool(ids or attached.documents), web=web, language=chosen)
     tools = catalog.usable(bound.tools, switches)
 
     async def find(query: str, top_k: int, *filters: Filters) -> SearchResult:
@@ -160,8 +162,14 @@ def context_for(
         return await gateway.describe(vision, content, media_type=image.media_type, prompt=prompt("describe_image"))
 
     async def remember(texts: Sequence[str]) -> None:
-        if user is not None:
-            await _reached(in_db(partial(store_items, workspace=bound.workspace, texts=texts, actor=user)))
+        if user is None or not bound.agent.memory:
+            raise MemoryOff
+        await _reached(in_db(partial(store_items, workspace=bound.workspace, texts=texts, actor=user)))
+
+    async def count(documents: Collection[UUID]) -> None:
+        if user is not None and bound.agent.memory:
+            own = partial(count_citations, workspace=bound.workspace, actor=user)
+            await _reached(in_db(partial(own, documents=documents)))
 
     async def keep_note(text: str) -> None:
         note = partial(store_note, workspace=bound.workspace, conversation=request.conversation_id, actor=user)
@@ -223,6 +231,7 @@ def context_for(
         window=bound.model.context_window,
         fixed_tokens=estimate(orjson.dumps(schemas).decode() + identity(bound.agent) + task(switches)),
         remember=remember,
+        count_citations=count,
         background=bound.background,
         note=bound.note,
         store_note=keep_note,
@@ -249,7 +258,7 @@ def _budget(bound: Bound) -> Budget:
     most = Budget(prompt_tokens=int(window * PROMPT_SHARE))
     own = {
         name: bound.limits[name]
-        for name in ("rounds", "calls", "wall_s")
+        for name in ("rounds", "calls", "wall_s", "tokens")
         if isinstance(bound.limits.get(name), int | float) and 0 < bound.limits[name] <= getattr(CEILING, name)
     }
     return replace(most, **own)

@@ -8,7 +8,7 @@ from apps.workspaces import rights
 from apps.workspaces.principals import Who
 
 if TYPE_CHECKING:
-    from apps.agents.models import Agent, ConversationHandoff, ToolResultRef
+    from apps.agents.models import Agent, AgentVersion, ConversationHandoff, ToolResultRef
 
 
 class AgentQuerySet(models.QuerySet["Agent"]):
@@ -25,6 +25,20 @@ class AgentQuerySet(models.QuerySet["Agent"]):
         from apps.agents.models import AgentShare
 
         return self.filter(rights.manage(who, "agents:write", AgentShare))
+
+
+class AgentVersionQuerySet(models.QuerySet["AgentVersion"]):
+    """Reads of an agent's versions: for those who may change it."""
+
+    def visible_to(self, who: Who) -> Self:
+        """Keep versions of agents that ``who`` may change: they hold instructions."""
+        from apps.agents.models import Agent
+
+        return self.filter(agent__in=Agent.objects.editable_by(who))
+
+    def editable_by(self, who: Who) -> Self:
+        """Keep what ``who`` may go back to: the same."""
+        return self.visible_to(who)
 
 
 class ToolResultRefQuerySet(models.QuerySet["ToolResultRef"]):

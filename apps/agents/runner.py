@@ -15,6 +15,7 @@ from django.utils import translation
 
 from apps.agents import services
 from apps.agents.bindings import Bound, bind
+from apps.agents.citations import MARKER
 from apps.agents.context import TurnContext, TurnRecord
 from apps.agents.errors import TurnFailed
 from apps.agents.languages import language_of
@@ -224,6 +225,7 @@ class _Turn:
             "estimated": record.usage.estimated,
             "prefix_reused": round(record.reused_bytes / record.request_bytes, 4) if record.request_bytes else 0.0,
             "unknown_citations": record.unknown_citations,
+            "answered": _answered(record, error),
             "cost": None if cost is None else float(cost),
             "currency": self.tally.currency,
         }
@@ -275,6 +277,15 @@ async def settled() -> None:
     mine = {task for task in _behind.values() if task.get_loop() is asyncio.get_running_loop()}
     if mine:
         await asyncio.wait(mine)
+
+
+def _answered(record: TurnRecord, error: KnowSphereError | None) -> bool | None:
+    """Return whether a question for facts got an answer that cites something; None where none was asked for."""
+    if error is not None:
+        return False
+    if not record.looked:
+        return None
+    return bool(MARKER.search("".join(record.text)))
 
 
 def _failed(error: KnowSphereError, language: str) -> TurnOutcome:

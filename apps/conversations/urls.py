@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from apps.conversations.views import answers, attachments, keeping, sharing, threads
+from apps.conversations.views import answers, asked, attachments, keeping, sharing, threads
 
 app_name = "conversations"
 CONVERSATION, TURN = "conversations/<uuid:conversation_id>/", "turns/<uuid:turn_id>/"
@@ -25,6 +25,7 @@ urlpatterns = [
     path(f"{TURN}suggestions/", answers.suggest_questions, name="suggest-questions"),
     path(f"{TURN}sources/<int:n>/", threads.show_source, name="show-source"),
     path("citations/<uuid:citation_id>/", threads.show_citation, name="show-citation"),
+    path("agents/<uuid:agent_id>/questions/", asked.list_agent_questions, name="list-agent-questions"),
     path("attachments/", attachments.upload_attachment, name="upload-attachment"),
     path("attachments/<uuid:attachment_id>/", attachments.download_attachment, name="download-attachment"),
     path("attachments/<uuid:attachment_id>/remove/", attachments.remove_attachment, name="remove-attachment"),

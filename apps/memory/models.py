@@ -7,7 +7,8 @@ from django.conf import settings
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
-from apps.memory.querysets import MemoryItemQuerySet, NoteQuerySet
+from apps.knowledge.models import Document
+from apps.memory.querysets import AffinityQuerySet, MemoryItemQuerySet, MemorySwitchQuerySet, NoteQuerySet
 from apps.workspaces.models import Workspace
 
 
@@ -63,3 +64,46 @@ class ConversationNote(models.Model):
 
     def __str__(self) -> str:
         return f"note of conversation {self.pk}"
+
+
+class DocumentAffinity(models.Model):
+    """How many answers to one person cited a document; counted behind the answer, by code."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="+")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    document = models.ForeignKey(Document, on_delete=models.CASCADE, related_name="+")
+    citations = models.PositiveIntegerField(default=1)
+    changed_at = models.DateTimeField(auto_now=True)
+
+    objects = AffinityQuerySet.as_manager()
+
+    class Meta:
+        verbose_name = _("document affinity")
+        verbose_name_plural = _("document affinities")
+        default_permissions = ()
+        constraints: ClassVar = [models.UniqueConstraint(fields=["user", "document"], name="one_affinity")]
+        indexes: ClassVar = [models.Index(fields=["user", "workspace", "-citations"], name="affinity_most")]
+
+    def __str__(self) -> str:
+        return f"affinity {self.pk}"
+
+
+class MemorySwitch(models.Model):
+    """That a person has switched their memory off in a workspace: nothing is read, nothing is written."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="+")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    off_since = models.DateTimeField(auto_now_add=True)
+
+    objects = MemorySwitchQuerySet.as_manager()
+
+    class Meta:
+        verbose_name = _("memory switch")
+        verbose_name_plural = _("memory switches")
+        default_permissions = ()
+        constraints: ClassVar = [models.UniqueConstraint(fields=["user", "workspace"], name="one_memory_switch")]
+
+    def __str__(self) -> str:
+        return f"memory switch {self.pk}"

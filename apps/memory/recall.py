@@ -3,7 +3,8 @@
 from uuid import UUID
 
 from apps.knowledge.index_text import postings
-from apps.memory.models import MemoryItem
+from apps.knowledge.models import Document
+from apps.memory.models import DocumentAffinity, MemoryItem, MemorySwitch
 from apps.workspaces.doors import DoorQuery
 from apps.workspaces.models import User
 
@@ -11,6 +12,7 @@ ABOUT_THE_PERSON = 10  # newest profile and interest items
 FACTS = 5  # that share the most with the question
 CONSIDERED = 300  # newest items of any kind that are looked at
 CHARACTERS = 2_000  # of all together
+DOCUMENTS = 5  # often consulted ones
 
 
 OWN = DoorQuery[MemoryItem](
@@ -21,14 +23,33 @@ OWN = DoorQuery[MemoryItem](
         .only("kind", "text")[:CONSIDERED]
     )
 )
+OFF = DoorQuery[MemorySwitch](
+    lambda who, workspace: MemorySwitch.objects.visible_to(who).filter(workspace_id=workspace)
+)
+OFTEN = DoorQuery[Document](
+    lambda who, workspace: (
+        Document.objects.visible_to(who)
+        .filter(
+            pk__in=DocumentAffinity.objects.editable_by(who)
+            .filter(workspace_id=workspace)
+            .often()
+            .values("document")[:DOCUMENTS]
+        )
+        .only("name")
+        .order_by("name")
+    )
+)
 
 
 def recall(*, user: User, workspace_id: UUID, question: str) -> list[str]:
-    """Return the person's own items for a question, most useful first, capped.
+    """Return the person's own items for a question, most useful first, capped; nothing where it is off.
 
     Profile and interests come always; facts only where they share a word with the question, rarer
-    words counting more. Reads rows each time, so a deleted item is gone at once.
+    words counting more. Documents that two answers cited or more come last, by name. Reads rows each
+    time, so a deleted item is gone at once.
     """
+    if OFF.rows(user, workspace=workspace_id):
+        return []
     items = OWN.rows(user, workspace=workspace_id)
     person = [item.text for item in items if item.kind != MemoryItem.Kind.FACT][:ABOUT_THE_PERSON]
     facts = [item.text for item in items if item.kind == MemoryItem.Kind.FACT]
@@ -39,7 +60,8 @@ def recall(*, user: User, workspace_id: UUID, question: str) -> list[str]:
             break
         room -= len(text)
         chosen.append(text)
-    return chosen
+    often = [" ".join(row.name.split())[:120] for row in OFTEN.rows(user, workspace=workspace_id)]
+    return [*chosen, f"Often consulted: {', '.join(often)}"] if often else chosen
 
 
 def relevant(facts: list[str], question: str) -> list[str]:

@@ -1,13 +1,18 @@
 """Writes to memory."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import F
+from django.utils import timezone
 
+from apps.common.errors import InvalidInput
 from apps.common.text import legible
-from apps.memory.models import ConversationNote, MemoryItem
+from apps.knowledge.models import Document
+from apps.memory.errors import MemoryOff
+from apps.memory.models import ConversationNote, DocumentAffinity, MemoryItem, MemorySwitch
 from apps.workspaces.models import User, Workspace
 from apps.workspaces.permissions import require
 
@@ -29,8 +34,11 @@ def store_items(*, workspace: Workspace, texts: Sequence[str], actor: User) -> l
 
     Raises:
         NotFound: the actor is not in the workspace.
+        MemoryOff: they have switched their memory off here.
     """
     require("ask", actor=actor, workspace=workspace)
+    if is_off(workspace=workspace, actor=actor):
+        raise MemoryOff
     own = MemoryItem.objects.visible_to(actor).filter(workspace=workspace)
     stored = []
     for text in texts:
@@ -38,6 +46,53 @@ def store_items(*, workspace: Workspace, texts: Sequence[str], actor: User) -> l
         if kept and not own.filter(text=kept).exists():
             stored.append(MemoryItem.objects.create(workspace=workspace, user=actor, kind=kind_of(kept), text=kept))
     return stored
+
+
+def update_item(*, item: MemoryItem, text: str) -> None:
+    """Change the words of an item that came through ``editable_by``; its kind follows them.
+
+    Raises:
+        InvalidInput: there is nothing left to remember.
+    """
+    kept = legible(text).strip()[:1000]
+    if not kept:
+        raise InvalidInput(field="text", reason="it is empty")
+    item.text, item.kind = kept, kind_of(kept)
+    item.save(update_fields=["text", "kind"])
+
+
+def is_off(*, workspace: Workspace, actor: User) -> bool:
+    """Return whether a person's memory is switched off: nothing is read, nothing is written."""
+    return MemorySwitch.objects.visible_to(actor).filter(workspace=workspace).exists()
+
+
+def switch(*, workspace: Workspace, actor: User, on: bool) -> None:
+    """Switch a person's memory on or off; what is there stays, and is theirs to erase."""
+    require("ask", actor=actor, workspace=workspace)
+    if on:
+        MemorySwitch.objects.editable_by(actor).filter(workspace=workspace).delete()
+    else:
+        MemorySwitch.objects.get_or_create(workspace=workspace, user=actor)
+
+
+def count_citations(*, workspace: Workspace, actor: User, documents: Collection[UUID]) -> None:
+    """Count that an answer to a person cited documents; what is no document of this workspace does not count."""
+    if is_off(workspace=workspace, actor=actor):
+        return
+    known = Document.objects.visible_to(actor).filter(workspace=workspace, pk__in=documents)
+    for document in known.values_list("pk", flat=True):
+        _row, created = DocumentAffinity.objects.get_or_create(
+            user=actor, document_id=document, defaults={"workspace": workspace}
+        )
+        if not created:
+            DocumentAffinity.objects.filter(user=actor, document=document).update(
+                citations=F("citations") + 1, changed_at=timezone.now()
+            )
+
+
+def forget_document(*, affinity: DocumentAffinity) -> None:
+    """Forget that a document was consulted; the row came through ``editable_by``."""
+    affinity.delete()
 
 
 def delete_item(*, item: MemoryItem) -> None:

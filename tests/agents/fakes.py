@@ -163,6 +163,7 @@ def make_context(sink=None, *, passages=(), replies=(), question="How long is an
         "decide": decide,
         "size": estimated_tokens,
         "remember": nothing,
+        "count_citations": nothing,
         "background": (),
         "note": "",
         "store_note": nothing,

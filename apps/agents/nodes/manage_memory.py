@@ -13,8 +13,18 @@ from apps.common.errors import KnowSphereError
 
 logger = logging.getLogger(__name__)
 
+# Explicit statements only, each on a line of its own; a question ("Do you remember …?") is none.
 STATEMENT = re.compile(
-    r"^[ \t]*(?:please[ \t]+)?(?:remember(?:[ \t]+that)?[ \t]*[:：]|(?:请)?记住(?:了)?[ \t]*[:：,，])[ \t]*(\S[^\n]*)$",
+    r"^[ \t]*(?:"
+    r"(?:please[ \t]+|(?:can|could|will|would)[ \t]+you[ \t]+(?:please[ \t]+)?)?"
+    r"(?:remember|keep[ \t]+in[ \t]+mind|make[ \t]+a[ \t]+note|note)"
+    r"(?:[ \t]+that\b[ \t]*[:：,，]?|[ \t]*[:：])"
+    r"|please[ \t]+remember(?=[ \t]+(?:my|our|i|we)\b)"
+    r"|(?:请|麻烦)?你?(?:帮我|替我)?(?:记住|记一下|记下来?|牢记)(?:了|一下)?[ \t]*[:：,，]"
+    r"|(?:请|麻烦|帮我|请帮我|请你)(?:记住|记一下|记下来?|牢记)"
+    r"|(?:请)?记住(?=我们?)"
+    r"|(?:请)?(?:别忘了|不要忘记)[ \t]*[:：,，]"
+    r")[ \t]*(\S[^\n]*?)[ \t]*$(?<![?？吗])",
     re.IGNORECASE | re.MULTILINE,
 )
 

@@ -12,6 +12,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 from django.views.decorators.vary import vary_on_headers
 
+from apps.agents.models import Agent
 from apps.agents.tools import catalog
 from apps.common.errors import KnowSphereError
 from apps.common.text import identifier, whole
@@ -49,7 +50,8 @@ def start_conversation(request: PersonRequest, slug: str) -> HttpResponse:
     if not form.is_valid():
         context = {**frame, **_composer(request, frame["workspace"]), "form": form, "section": "ask"}
         return render(request, "conversations/new_question.html", context, status=422)
-    conversation = services.start_conversation(workspace=frame["workspace"], actor=request.user)
+    agent = _agent(request, frame["workspace"], request.POST.get("agent", ""))
+    conversation = services.start_conversation(workspace=frame["workspace"], actor=request.user, agent=agent)
     try:
         async_to_sync(services.start_turn)(conversation, form.ask(), actor=request.user)
     except KnowSphereError:
@@ -141,12 +143,21 @@ def _composer(request: PersonRequest, workspace: Workspace) -> dict[str, Any]:
         "ready": any(base.ready_count for base in shown),  # type: ignore[attr-defined]
         "sample": next((base for base in shown if base.name == sample.NAME), None),
         "chosen": request.GET.getlist("kb"),
+        "agent": _agent(request, workspace, request.GET.get("agent", "")),
         "by_builtin": model.provider == "builtin",
         "form": AskForm(),
         "models": _models(request, workspace),
         "web_ready": "web_search" in catalog.TOOLS,
         "most_attachments": MAX_ATTACHMENTS,
     }
+
+
+def _agent(request: PersonRequest, workspace: Workspace, given: str) -> Agent | None:
+    """Return the agent that is asked; None where none was named, and the workspace's default answers."""
+    if not given:
+        return None
+    mine = Agent.objects.visible_to(request.user).filter(workspace=workspace)
+    return get_object_or_404(mine, pk=identifier(given))
 
 
 def _models(request: PersonRequest, workspace: Workspace) -> list[ModelConfig]:
