@@ -137,7 +137,8 @@ def initial_of(agent: Agent) -> dict[str, Any]:
     settings = agent.configuration if isinstance(agent.configuration, dict) else {}
     budget = settings.get("budget")
     thinking = settings.get("thinking")
-    filters = settings.get("filters") if isinstance(settings.get("filters"), dict) else {}
+    given = settings.get("filters")
+    filters: dict[str, Any] = given if isinstance(given, dict) else {}
     return {
         "tags": ", ".join(map(str, filters.get("tags", ()))),
         "document_name": filters.get("name", ""),
