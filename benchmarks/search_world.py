@@ -54,8 +54,11 @@ def skewed(chunks: int, tenants: int) -> list[int]:
     return [max(10, round(first / n)) for n in range(1, tenants + 1)]
 
 
-def fill(sizes: Sequence[int], *, questions: int) -> World:
-    """Write one base a tenant, each with that many chunks. One person is in all tenants' workspaces."""
+def fill(sizes: Sequence[int], *, questions: int, words: int = WORDS, signs: int = SIGNS) -> World:
+    """Write one base a tenant, each with that many chunks. One person is in all tenants' workspaces.
+
+    ``words`` of a passage and bytes of its ``signs`` may be fewer where only vectors are measured.
+    """
     import numpy as np
     from django.db import connection
 
@@ -63,7 +66,7 @@ def fill(sizes: Sequence[int], *, questions: int) -> World:
     from apps.workspaces.models import User
     from apps.workspaces.services import create_workspace
 
-    drawn = _Draw()
+    drawn = _Draw(words, signs)
     person = User.objects.create_user("bench@example.com")
     bases = []
     with connection.cursor() as cursor:
@@ -85,9 +88,10 @@ def fill(sizes: Sequence[int], *, questions: int) -> World:
 class _Draw:
     """Words by their rank, half of the passages English, half Chinese; vectors around their cluster's centre."""
 
-    def __init__(self) -> None:
+    def __init__(self, words: int, signs: int) -> None:
         import numpy as np
 
+        self.words, self.signs = words, signs
         self.rng, self.numbers = random.Random(7), np.random.default_rng(7)
         self.english = [
             "".join(self.rng.choices("aeioubcdfghklmnprstvw", k=self.rng.randint(3, 9))) for _ in range(8_000)
@@ -133,9 +137,9 @@ def _fill_base(cursor: Any, drawn: _Draw, base: Any, size: int) -> None:
     for number in range(passages):
         document, parent = documents[number % len(documents)].pk, uuid.uuid4()
         cluster = drawn.rng.randrange(CLUSTERS)
-        passage = drawn.text(WORDS, number)
+        passage = drawn.text(drawn.words, number)
         rows["chunk"].append(_chunk(parent, base, document, 0, number, None, passage))
-        rows["tokens"].append((parent, document, drawn.numbers.bytes(SIGNS)))
+        rows["tokens"].append((parent, document, drawn.numbers.bytes(drawn.signs)))
         owners.append((parent, parent, document))
         terms = postings(passage).items()
         rows["posting"] += [(base.pk, term, parent, document, weight) for term, weight in terms]

@@ -1,7 +1,8 @@
 """Run the legs of a search in one round trip, and go on with what is left when one of them fails."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import psycopg
@@ -12,7 +13,8 @@ from apps.knowledge.retrieval.legs import Statement
 
 logger = logging.getLogger(__name__)
 
-_LIMIT = "SELECT set_config('statement_timeout', %s, true), set_config('jit', 'off', true)"
+_LIMIT = """SELECT set_config('statement_timeout', %s, true), set_config('jit', 'off', true),
+       set_config('plan_cache_mode', 'force_generic_plan', true)"""
 # How far an HNSW index is walked: on past what the door refuses, until there is enough or 40,000 vectors were seen.
 _WALK = """SELECT set_config('hnsw.iterative_scan', 'relaxed_order', true), set_config('hnsw.ef_search', '400', true),
        set_config('hnsw.max_scan_tuples', '40000', true)"""
@@ -39,6 +41,29 @@ class Outcome:
     ms: dict[str, float] = field(default_factory=dict)
     failed: set[str] = field(default_factory=set)
     fell_back: set[str] = field(default_factory=set)
+
+
+@contextmanager
+def prepared(connection: AsyncConnection[DictRow]) -> Iterator[None]:
+    """Let a connection keep the plans of what it runs meanwhile.
+
+    A door is some hundred lines of SQL: planning it takes several times as long as running it. Its text is
+    the same for everybody of one kind, so one plan, made without looking at the parameters, serves all.
+    """
+    connection.prepare_threshold = 0
+    try:
+        yield
+    finally:
+        connection.prepare_threshold = None
+
+
+async def fetch(connection: AsyncConnection[DictRow], statement: Statement, *, timeout_ms: int) -> list[DictRow]:
+    """Run one statement under its time limit, in one round trip. Raises psycopg.Error."""
+    with prepared(connection):
+        async with connection.pipeline():  # up to its end one transaction, which the limit is local to
+            await connection.execute(_LIMIT, [f"{timeout_ms}ms"])
+            cursor = await connection.execute(*statement)
+    return await cursor.fetchall()
 
 
 async def run_legs(connection: AsyncConnection[DictRow], legs: Mapping[str, Leg]) -> Outcome:
@@ -78,13 +103,15 @@ async def _run_once(
     cursors: dict[str, AsyncCursor[DictRow]] = {}
     failure = None
     try:
-        async with connection.pipeline():
-            for name, leg in legs.items():
-                await connection.execute(_LIMIT, [f"{leg.timeout_ms}ms"])
-                if leg.approximate:
-                    await connection.execute(_WALK)
-                cursors[name] = connection.cursor()
-                await cursors[name].execute(*leg.statement)
+        with prepared(connection):
+            async with connection.pipeline():
+                for name, leg in legs.items():
+                    await connection.execute(_LIMIT, [f"{leg.timeout_ms}ms"])
+                    if leg.approximate:
+                        await connection.execute(_WALK)
+                    cursors[name] = connection.cursor()
+                    # An index of one base is seen only by a plan that is made for that base.
+                    await cursors[name].execute(*leg.statement, prepare=not leg.approximate)
     except psycopg.Error as error:
         failure = error
     for name, cursor in cursors.items():  # those that had finished before another failed have their rows

@@ -16,7 +16,6 @@ from uuid import UUID
 
 import psycopg
 from django.utils.translation import gettext_lazy as _
-from psycopg import AsyncConnection
 from psycopg.rows import DictRow
 
 from apps.common.database import pool
@@ -25,7 +24,7 @@ from apps.common.text import storable
 from apps.knowledge.index_text import query_terms
 from apps.knowledge.retrieval import diversity, empty, expansion, legs, merging, planning, reranking, thresholds
 from apps.knowledge.retrieval.candidates import Candidate, by_leg, coverage, fused, joined
-from apps.knowledge.retrieval.execution import run_legs
+from apps.knowledge.retrieval.execution import fetch, run_legs
 from apps.knowledge.retrieval.filters import Filters
 from apps.knowledge.retrieval.passages import SearchResult, Stage
 from apps.knowledge.retrieval.profiles import Profile, Profiles, agreed
@@ -164,7 +163,7 @@ class _Search:
         began = perf_counter()
         async with (await pool()).connection() as connection:
             statement = legs.bases_statement(readable_bases(self.asked.user), self.asked.selected)
-            self.bases = await (await connection.execute(*statement)).fetchall()
+            self.bases = await fetch(connection, statement, timeout_ms=FETCH_TIMEOUT_MS)
         saved = {base["id"]: self._saved(base["profile"]) for base in self.bases}
         self.profiles = agreed(saved, self.asked.profile)
         self._note("bases", began, len(self.asked.selected), len(self.bases))
@@ -247,7 +246,7 @@ class _Search:
                 tokens=tokens,
                 vectors=self.whole.mmr is not None,
             )
-            rows = {row["chunk_id"]: row for row in await _rows(connection, statement)}
+            rows = {row["chunk_id"]: row for row in await fetch(connection, statement, timeout_ms=FETCH_TIMEOUT_MS)}
         for candidate in best:
             candidate.row = rows.get(candidate.chunk_id, {})
         return self._cut("passages", candidates, [candidate for candidate in best if candidate.row], began)
@@ -259,7 +258,8 @@ class _Search:
             return found
         began = perf_counter()
         async with (await pool()).connection() as connection:
-            rows = await _rows(connection, legs.ancestors_statement(door, chunks=cut_up))
+            statement = legs.ancestors_statement(door, chunks=cut_up)
+            rows = await fetch(connection, statement, timeout_ms=FETCH_TIMEOUT_MS)
         merged = merging.merge(found, {row["chunk_id"]: row for row in rows}, share=self.whole.merge_share)
         for candidate in merged:
             self.traced[candidate.chunk_id] = candidate
@@ -321,11 +321,3 @@ class _Search:
             self.expanded,
             tuple(candidate.trace() for candidate in self.traced.values()),
         )
-
-
-async def _rows(connection: AsyncConnection[DictRow], statement: legs.Statement) -> list[DictRow]:
-    """Run a statement under its time limit. Raises psycopg.Error."""
-    async with connection.pipeline(), connection.transaction():
-        await connection.execute("SELECT set_config('statement_timeout', %s, true)", [f"{FETCH_TIMEOUT_MS}ms"])
-        cursor = await connection.execute(*statement)
-        return await cursor.fetchall()

@@ -21,6 +21,7 @@ LARGE = 20_000  # vectors of a base from which an index pays; measured, docs/ret
 SMALL = LARGE // 2  # below this an index is dropped again
 MOST_DIMENSIONS = 4_000  # that an index of half-precision vectors can have; above, the scan stays exact
 LINKS, EFFORT = 16, 128  # of HNSW: neighbours of a node, candidates while building
+MEMORY = "512MB"  # for building: about 400,000 vectors of 384 dimensions; a larger graph is built on disk, slowly
 LOCK = 0x766563746F72  # advisory: one builder at a time in the whole database
 
 
@@ -98,11 +99,13 @@ def _wanted(least: int) -> dict[str, tuple[UUID, int]]:
 
 def _build(name: str, base: UUID, dimensions: int) -> None:
     logger.info("building the index of vectors of base %s", base)
+    _run(f"SET maintenance_work_mem = '{MEMORY}'")
     _run(
         f"""CREATE INDEX CONCURRENTLY IF NOT EXISTS "{name}" ON knowledge_chunkvector
             USING hnsw ((embedding::halfvec({dimensions:d})) halfvec_ip_ops)
             WITH (m = {LINKS}, ef_construction = {EFFORT}) WHERE knowledge_base_id = '{base}'"""
     )
+    _run("RESET maintenance_work_mem")
 
 
 def _run(statement: str) -> None:
