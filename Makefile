@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 .DEFAULT_GOAL := run
-.PHONY: run setup test check fuzz bench format messages clean
+.PHONY: run setup test check fuzz bench bench-large format messages clean
 
 .venv/.installed: requirements.txt
 	$(PYTHON) -c 'import sys; sys.exit("KnowSphere needs Python 3.11 or newer" if sys.version_info < (3, 11) else 0)'
@@ -37,6 +37,10 @@ fuzz: .venv/.installed-dev  ## 10,000 random worlds of rights against the plain 
 
 bench: .venv/.installed-dev  ## measured ratios against floors and peers of the same run
 	$(BIN)/python -m benchmarks
+
+bench-large: .venv/.installed-dev  ## search among a million chunks: half an hour, 10 GB of disk
+	KNOWSPHERE_HOME=var/bench $(BIN)/python manage.py setup
+	KNOWSPHERE_HOME=var/bench $(BIN)/python -m benchmarks.large_search
 
 format: .venv/.installed-dev
 	$(BIN)/ruff format .
