@@ -29,6 +29,8 @@ if PRODUCTION:
         if not environment.text(name):
             raise ImproperlyConfigured(f"{name} must be set in production")
 
+LITE = environment.flag("LITE")  # no documents: answers come from the model alone (apps.knowledge.capability)
+
 # Apps, from the ground up. Never list "apps" itself: apps.models is an app of its own.
 INSTALLED_APPS = [
     "apps.common",
@@ -308,8 +310,17 @@ LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "filters": {"request_id": {"()": "apps.common.logs.RequestIdFilter"}},
-    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s [%(request_id)s] %(message)s"}},
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["request_id"]}},
+    "formatters": {
+        "line": {"format": "%(asctime)s %(levelname)s %(name)s [%(request_id)s] %(message)s"},
+        "json": {"()": "apps.common.logs.JsonFormatter"},
+    },
+    "handlers": {
+        "stderr": {
+            "class": "logging.StreamHandler",
+            "formatter": environment.choice("LOG_FORMAT", ("line", "json"), "line"),
+            "filters": ["request_id"],
+        }
+    },
     "root": {"handlers": ["stderr"], "level": environment.choice("LOG_LEVEL", LOG_LEVELS, "WARNING")},
     "loggers": {"apps": {"level": environment.choice("LOG_LEVEL", LOG_LEVELS, "INFO")}},
 }

@@ -11,6 +11,7 @@ def site(request: HttpRequest) -> dict[str, object]:
     chosen = request.COOKIES.get("ks_theme", "")
     return {
         "theme": chosen if chosen in THEMES else "",
+        "lite": settings.LITE,
         "signup": settings.SIGNUP,
         "sends_mail": settings.SENDS_MAIL,
         "largest_file_mb": settings.MAX_UPLOAD_BYTES >> 20,

@@ -6,18 +6,28 @@ that is slow must not make the server look dead.
 """
 
 import logging
+import os
+import shutil
 from collections.abc import Callable
+from pathlib import Path
 
+from django.conf import settings
 from django.db import connection
 
 from apps.common.registry import Registry
 
 logger = logging.getLogger(__name__)
 
-OK, DOWN = "ok", "down"
+OK, DOWN, FULL = "ok", "down", "full"
+LEAST_FREE_BYTES = 64 << 20
 Probe = Callable[[], str | None]
 PROBES = Registry[Probe](
-    "probe", {"database": "apps.common.health.probe_database", "queue": "apps.common.health.probe_queue"}
+    "probe",
+    {
+        "database": "apps.common.health.probe_database",
+        "queue": "apps.common.health.probe_queue",
+        "storage": "apps.common.health.probe_storage",
+    },
 )
 
 
@@ -38,6 +48,15 @@ def probe_database() -> None:
     """Ask the database for a row."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT 1")
+
+
+def probe_storage() -> str | None:
+    """Look whether files can be stored: the folder can be written to and has room."""
+    root = Path(settings.MEDIA_ROOT)
+    there = next(path for path in (root, *root.parents) if path.exists())  # made with the first file
+    if not os.access(there, os.W_OK):
+        return DOWN
+    return FULL if shutil.disk_usage(there).free < LEAST_FREE_BYTES else None
 
 
 def probe_queue() -> str | None:

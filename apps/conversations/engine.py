@@ -155,6 +155,7 @@ class Engine:
 
     async def _run(self, running: Running, *, waiting: bool) -> None:
         logs.request_id.set(running.request.turn_id.hex)
+        logs.turn_id.set(str(running.request.turn_id))
         translation.activate(running.language)
         outcome = await self._wait_for_turn(running) if waiting else None
         if outcome is None:

@@ -10,6 +10,14 @@ from django.utils.translation import gettext_lazy as _
 from apps.common.errors import Conflict, InvalidInput, KnowSphereError
 
 
+class KnowledgeOff(KnowSphereError):
+    """The operator has switched documents off on this server (LITE)."""
+
+    code = "knowledge_off"
+    status = 409
+    user_message = _("This server works without documents. Nothing was stored; ask your operator to switch them on.")
+
+
 class DocumentFailure(KnowSphereError):
     """Base of all failures that end an attempt to take a document in."""
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Self
 from uuid import UUID
 
+from django.conf import settings
 from django.contrib.postgres.expressions import ArraySubquery
 from django.db import models
 from django.db.models import Count, Exists, OuterRef, Q
@@ -26,12 +27,16 @@ class KnowledgeBaseQuerySet(models.QuerySet["KnowledgeBase"]):
         """Keep bases that ``who`` may read (``rights.read``)."""
         from apps.knowledge.models import KnowledgeBaseShare
 
+        if settings.LITE:
+            return self.none()
         return self.filter(rights.read(who, "knowledge:read", KnowledgeBaseShare), deleted_at__isnull=True)
 
     def editable_by(self, who: Who) -> Self:
         """Keep bases that ``who`` may manage: upload, configure, delete, share."""
         from apps.knowledge.models import KnowledgeBaseShare
 
+        if settings.LITE:
+            return self.none()
         return self.filter(rights.manage(who, "knowledge:write", KnowledgeBaseShare), deleted_at__isnull=True)
 
     def with_counts(self) -> Self:

