@@ -1,6 +1,7 @@
 """Django's settings, from the environment (docs/environment.md). Safe by default."""
 
 import warnings
+from typing import Any
 
 import django_stubs_ext
 import environ
@@ -54,6 +55,9 @@ INSTALLED_APPS = [
     "django.contrib.staticfiles",
     "allauth",
     "allauth.account",
+    "allauth.mfa",
+    "allauth.socialaccount",
+    "allauth.socialaccount.providers.openid_connect",
     "axes",
     "channels",
     "csp",
@@ -137,7 +141,6 @@ ACCOUNT_ADAPTER = "apps.workspaces.accounts.AccountAdapter"
 ACCOUNT_USER_MODEL_USERNAME_FIELD = None
 ACCOUNT_LOGIN_METHODS = {"email"}
 ACCOUNT_SIGNUP_FIELDS = ["email*", "password1*"]
-ACCOUNT_EMAIL_VERIFICATION = "none"
 ACCOUNT_PREVENT_ENUMERATION = True
 ACCOUNT_EMAIL_UNKNOWN_ACCOUNTS = False
 ACCOUNT_SESSION_REMEMBER = None  # the person decides, in the form
@@ -149,6 +152,29 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "apps.workspaces.passwords.LongEnough", "OPTIONS": {"min_length": 10}},
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
 ]
+MFA_ADAPTER = "apps.workspaces.accounts.SecondStepAdapter"
+MFA_SUPPORTED_TYPES = ["totp", "recovery_codes", "webauthn"]
+MFA_PASSKEY_LOGIN_ENABLED = True
+MFA_TOTP_ISSUER = "KnowSphere"
+MFA_WEBAUTHN_ALLOW_INSECURE_ORIGIN = not SITE_URL.startswith("https://")  # browsers allow it on localhost alone
+SOCIALACCOUNT_ADAPTER = "apps.workspaces.accounts.SingleSignOnAdapter"
+SOCIALACCOUNT_ONLY = False
+SOCIALACCOUNT_STORE_TOKENS = False
+# The operator chose the provider, so an address that it vouches for is the person's.
+SOCIALACCOUNT_EMAIL_AUTHENTICATION = SOCIALACCOUNT_EMAIL_AUTHENTICATION_AUTO_CONNECT = True
+OIDC_SERVER_URL = environment.url("OIDC_SERVER_URL")
+OIDC_NAME = environment.text("OIDC_NAME", "SSO")
+SOCIALACCOUNT_PROVIDERS: dict[str, Any] = {"openid_connect": {"APPS": []}}
+if OIDC_SERVER_URL:
+    SOCIALACCOUNT_PROVIDERS["openid_connect"]["APPS"].append(
+        {
+            "provider_id": "oidc",
+            "name": OIDC_NAME,
+            "client_id": environment.text("OIDC_CLIENT_ID"),
+            "secret": environment.text("OIDC_CLIENT_SECRET"),
+            "settings": {"server_url": OIDC_SERVER_URL},
+        }
+    )
 AXES_FAILURE_LIMIT = 10
 AXES_COOLOFF_TIME = 0.25  # hours
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
@@ -160,6 +186,9 @@ try:
     vars().update(environ.Env.email_url_config(environment.text("EMAIL_URL", "consolemail://")))
 except (KeyError, ValueError, ImproperlyConfigured) as error:
     raise ImproperlyConfigured("EMAIL_URL must look like smtp+tls://user:password@host:587") from error
+ACCOUNT_EMAIL_VERIFICATION = "mandatory" if SENDS_MAIL else "none"
+ACCOUNT_CONFIRM_EMAIL_ON_GET = False
+ACCOUNT_LOGIN_ON_EMAIL_CONFIRMATION = True
 DEFAULT_FROM_EMAIL = environment.text("DEFAULT_FROM_EMAIL", "KnowSphere <knowsphere@localhost>")
 
 # Browser
@@ -263,6 +292,22 @@ SPECTACULAR_SETTINGS = {
     "COMPONENT_SPLIT_REQUEST": True,
     "COMPONENT_NO_READ_ONLY_REQUIRED": False,
     "POSTPROCESSING_HOOKS": ["apps.rest.schema.describe_frame"],
+}
+
+# Quotas that hold where nobody set others; none where the variable is absent (docs/environment.md)
+QUOTAS: dict[str, dict[str, int | None]] = {
+    "workspace": {
+        "storage": environment.whole("QUOTA_STORAGE_MB", 0) * 1024 * 1024 or None,
+        "documents": environment.whole("QUOTA_DOCUMENTS", 0) or None,
+        "uploads": environment.whole("QUOTA_UPLOADS_AN_HOUR", 0) or None,
+        "turns": environment.whole("QUOTA_TURNS_A_DAY", 0) or None,
+    },
+    "person": {
+        "storage": environment.whole("QUOTA_PERSON_STORAGE_MB", 0) * 1024 * 1024 or None,
+        "documents": environment.whole("QUOTA_PERSON_DOCUMENTS", 0) or None,
+        "uploads": environment.whole("QUOTA_PERSON_UPLOADS_AN_HOUR", 0) or None,
+        "turns": environment.whole("QUOTA_PERSON_TURNS_A_DAY", 0) or None,
+    },
 }
 
 # Background work. At least once, so every task claims its row first; retry > timeout > longest step.

@@ -10,5 +10,9 @@ class AgentsConfig(AppConfig):
 
     def ready(self) -> None:
         from apps.models.users import USERS
+        from apps.workspaces.erasing import OF_WORKSPACES
+        from apps.workspaces.exporting import EXPORTERS
 
         USERS.register("agents", "apps.agents.model_users.find_in_agents")
+        OF_WORKSPACES.register("agents", "apps.agents.ending.erase_workspace")
+        EXPORTERS.register("agents", "apps.agents.ending.export")

@@ -13,6 +13,7 @@ def site(request: HttpRequest) -> dict[str, object]:
         "theme": chosen if chosen in THEMES else "",
         "lite": settings.LITE,
         "signup": settings.SIGNUP,
+        "oidc_name": settings.OIDC_NAME if settings.OIDC_SERVER_URL else "",
         "sends_mail": settings.SENDS_MAIL,
         "largest_file_mb": settings.MAX_UPLOAD_BYTES >> 20,
     }

@@ -7,7 +7,7 @@ work in one of eight. Hot paths (search, event rows, socket sign-in) use ``pool(
 import asyncio
 import contextvars
 import select
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
@@ -60,6 +60,18 @@ def wait_for(work: Callable[P, Coroutine[Any, Any, T]], *args: P.args, **kwargs:
             await close_pool()
 
     return asyncio.run(whole())
+
+
+def set_local(name: str, value: str) -> None:
+    """Set a configuration parameter of the server up to the end of the transaction."""
+    run("SELECT set_config(%s, %s, true)", [name, value])
+
+
+def run(sql: str, parameters: Sequence[Any] | Mapping[str, Any]) -> list[tuple[Any, ...]]:
+    """Run a statement that the ORM cannot write, on Django's connection; return its rows."""
+    with connections["default"].cursor() as cursor:
+        cursor.execute(sql, parameters)
+        return list(cursor.fetchall())
 
 
 def conninfo() -> str:

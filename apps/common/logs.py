@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 request_id: ContextVar[str] = ContextVar("request_id", default="-")
 turn_id: ContextVar[str] = ContextVar("turn_id", default="")
+client_ip: ContextVar[str | None] = ContextVar("client_ip", default=None)  # whom the audit log names as the place
 
 
 class RequestIdFilter(logging.Filter):

@@ -41,6 +41,7 @@ class RequestIdMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         given = request.headers.get("X-Request-ID", "")
+        place = logs.client_ip.set(request.META.get("REMOTE_ADDR") or None)
         token = logs.request_id.set(given if USABLE_ID.match(given) else uuid.uuid4().hex)
         try:
             response = self.get_response(request)
@@ -48,6 +49,7 @@ class RequestIdMiddleware:
             return response
         finally:
             logs.request_id.reset(token)
+            logs.client_ip.reset(place)
 
 
 class ErrorMiddleware:

@@ -7,6 +7,7 @@ from django.utils import timezone
 from django.utils.module_loading import import_string
 
 from apps.common.database import in_db
+from apps.conversations import leaving
 from apps.conversations.models import Attachment, Conversation, Turn
 from apps.knowledge.services.documents import discard
 from apps.models import ledger
@@ -16,7 +17,8 @@ UNDO = timedelta(seconds=60)  # how long a deleted conversation can be restored
 
 
 async def erase_deleted() -> None:
-    """Erase what was deleted more than a minute ago. Several processes may do it at once."""
+    """Erase what was deleted more than a minute ago, or is kept no longer. Several processes may do it at once."""
+    await in_db(leaving.expire)
     for conversation_id in await in_db(_lapsed):
         await import_string("apps.agents.runner.forget")(conversation_id)
         await in_db(_erase, conversation_id)

@@ -16,8 +16,12 @@ class KnowledgeConfig(AppConfig):
 
         from apps.knowledge import checks  # noqa: F401
         from apps.models.users import USERS
+        from apps.workspaces.erasing import OF_WORKSPACES
+        from apps.workspaces.exporting import EXPORTERS
 
         USERS.register("knowledge", "apps.knowledge.model_users.find_in_knowledge_bases")
+        OF_WORKSPACES.register("knowledge", "apps.knowledge.ending.erase_workspace")
+        EXPORTERS.register("knowledge", "apps.knowledge.ending.export")
 
         post_spawn.connect(_look_around, dispatch_uid="knowledge-look-around")
         post_migrate.connect(_schedule, sender=self, dispatch_uid="knowledge-schedules")

@@ -1,24 +1,73 @@
-"""Sign-up rules for django-allauth."""
+"""Our rules for django-allauth: who may sign up, and what everybody who does is given."""
 
+import base64
 from typing import Any
 
 from allauth.account.adapter import DefaultAccountAdapter
+from allauth.mfa.adapter import DefaultMFAAdapter
+from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
 from django.conf import settings
 from django.http import HttpRequest
 
+from apps.common.errors import KnowSphereError
+from apps.common.fields import Secret
 from apps.workspaces import services
+from apps.workspaces.services.invitations import usable
+
+TOTP_SECRET = b"mfa.secret"  # what the ciphertext is bound to
 
 
 class AccountAdapter(DefaultAccountAdapter):
-    """Our sign-up policy, and a first workspace for everybody who signs up."""
+    """Our sign-up policy, and a first workspace for everybody who comes uninvited."""
 
     def is_open_for_signup(self, request: HttpRequest) -> bool:
-        """Follow SIGNUP; invitations open a door of their own."""
-        return bool(settings.SIGNUP == "open")
+        """Follow SIGNUP; an open invitation lets its holder in unless nobody may."""
+        return settings.SIGNUP == "open" or (settings.SIGNUP == "invited" and invited(request))
 
     def save_user(self, request: HttpRequest, user: Any, form: Any, commit: bool = True) -> Any:
-        """Save the person and give them a workspace of their own."""
+        """Save the person and give them a workspace of their own, unless they were invited to one."""
         user = super().save_user(request, user, form, commit=commit)
         if commit:
-            services.create_workspace(name=user.shown_name, owner=user)
+            begin(request, user)
         return user
+
+
+class SingleSignOnAdapter(DefaultSocialAccountAdapter):
+    """The same rules for people who come through the operator's identity provider."""
+
+    def is_open_for_signup(self, request: HttpRequest, sociallogin: Any) -> bool:
+        """Follow SIGNUP, except that the provider decides whom it knows where sign-up is by invitation."""
+        return settings.SIGNUP != "closed"
+
+    def save_user(self, request: HttpRequest, sociallogin: Any, form: Any = None) -> Any:
+        """Save the person and give them a workspace of their own, unless they were invited to one."""
+        user = super().save_user(request, sociallogin, form)
+        begin(request, user)
+        return user
+
+
+class SecondStepAdapter(DefaultMFAAdapter):
+    """Secrets of second steps lie encrypted under MASTER_KEY."""
+
+    def encrypt(self, text: str) -> str:
+        """Encrypt a secret for its row."""
+        return base64.b64encode(Secret(text).seal(TOTP_SECRET)).decode()
+
+    def decrypt(self, encrypted_text: str) -> str:
+        """Return the secret of a row."""
+        return Secret(token=base64.b64decode(encrypted_text), associated=TOTP_SECRET).reveal()
+
+
+def invited(request: HttpRequest) -> bool:
+    """Whether this browser opened an invitation that still lets somebody in."""
+    token = request.session.get("invitation", "")
+    try:
+        return bool(token) and usable(token) is not None
+    except KnowSphereError:
+        return False
+
+
+def begin(request: HttpRequest, user: Any) -> None:
+    """Give a new person a workspace of their own, unless they were invited to one or only come to be."""
+    if settings.SIGNUP == "open" and not invited(request):
+        services.create_workspace(name=user.shown_name, owner=user)

@@ -1,9 +1,15 @@
 """People, workspaces, and who may do what."""
 
 from django.apps import AppConfig
+from django.db.models.signals import post_migrate
 
 
 class WorkspacesConfig(AppConfig):
     """The app of tenants."""
 
     name = "apps.workspaces"
+
+    def ready(self) -> None:
+        from apps.workspaces.tasks import schedule_sweeper
+
+        post_migrate.connect(schedule_sweeper, sender=self, dispatch_uid="workspaces-schedule")

@@ -2,7 +2,7 @@
 
 from django.utils.translation import gettext_lazy as _
 
-from apps.common.errors import Conflict, KnowSphereError
+from apps.common.errors import Conflict, KnowSphereError, NotFound
 
 
 class KeyRefused(KnowSphereError):
@@ -25,3 +25,37 @@ class DepartmentInItself(Conflict):
 
     code = "department_in_itself"
     user_message = _("A department cannot lie within itself. Nothing was moved.")
+
+
+class LastOwner(Conflict):
+    """A workspace always has an owner."""
+
+    code = "last_owner"
+    user_message = _("This is the workspace's only owner. Make somebody else an owner first; nothing was changed.")
+
+
+class InvitationNotUsable(NotFound):
+    """An invitation that is used, withdrawn, expired, or was never made."""
+
+    code = "invitation_not_usable"
+    user_message = _("This invitation is used, withdrawn or expired. Ask whoever invited you for a new one.")
+
+
+class InvitationForAnother(Conflict):
+    """An invitation that names an address is for the person with that address."""
+
+    code = "invitation_for_another"
+    user_message = _(
+        "This invitation is for %(email)s. Sign in with that address, or ask for an invitation of your own."
+    )
+
+
+class QuotaExceeded(KnowSphereError):
+    """A workspace or a person has used all that they may."""
+
+    code = "quota_exceeded"
+    status = 429
+    user_message = _(
+        "The limit of %(whose)s for “%(kind)s” is reached: %(used)s of %(limit)s. Nothing was stored or sent; "
+        "wait for the next period, delete what is not needed, or ask an owner or the operator for more."
+    )

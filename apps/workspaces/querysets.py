@@ -7,10 +7,20 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
+from apps.common.text import storable
 from apps.workspaces.principals import Principal, Who
 
 if TYPE_CHECKING:
-    from apps.workspaces.models import ApiKey, Department, DepartmentMember, Membership, Role, Workspace
+    from apps.workspaces.models import (
+        ApiKey,
+        AuditEvent,
+        Department,
+        DepartmentMember,
+        Invitation,
+        Membership,
+        Quota,
+        Workspace,
+    )
 
 
 def _workspaces(who: Who, scope: str, *, managed: bool = False) -> Any:
@@ -38,6 +48,10 @@ class WorkspaceQuerySet(models.QuerySet["Workspace"]):
 
 class MembershipQuerySet(models.QuerySet["Membership"]):
     """Reads of memberships."""
+
+    def running(self) -> Self:
+        """Keep all but operators' visits that are over, by the database's clock."""
+        return self.filter(Q(support_until__isnull=True) | Q(support_until__gt=Now()))
 
     def visible_to(self, who: Who) -> Self:
         """Keep memberships of workspaces that ``who`` is in."""
@@ -88,6 +102,53 @@ class ApiKeyQuerySet(models.QuerySet["ApiKey"]):
         """Keep keys that ``who`` may revoke: the same."""
         own = Q(user=Principal.of(who).user_id, workspace__in=_workspaces(who, "workspace:write"))
         return self.filter(own | Q(workspace__in=_workspaces(who, "workspace:write", managed=True)))
+
+
+class InvitationQuerySet(models.QuerySet["Invitation"]):
+    """Reads of invitations."""
+
+    def open(self) -> Self:
+        """Keep those that still let somebody in."""
+        return self.filter(accepted_at__isnull=True, revoked_at__isnull=True, expires_at__gt=Now())
+
+    def visible_to(self, who: Who) -> Self:
+        """Keep invitations to workspaces that ``who`` owns or administers."""
+        return self.filter(workspace__in=_workspaces(who, "workspace:read", managed=True))
+
+    def editable_by(self, who: Who) -> Self:
+        """Keep those that ``who`` may withdraw: the same."""
+        return self.filter(workspace__in=_workspaces(who, "workspace:write", managed=True))
+
+
+class AuditEventQuerySet(models.QuerySet["AuditEvent"]):
+    """Reads of the audit log."""
+
+    def visible_to(self, who: Who) -> Self:
+        """Keep events of workspaces that ``who`` owns or administers."""
+        return self.filter(workspace__in=_workspaces(who, "workspace:read", managed=True))
+
+    def editable_by(self, who: Who) -> Self:
+        """Keep none: what happened is never changed."""
+        return self.none()
+
+    def matching(self, text: str) -> Self:
+        """Keep events whose act, thing or person's address has ``text`` in it."""
+        text = storable(text)
+        said = Q(action__icontains=text) | Q(target_name__icontains=text) | Q(actor__email__icontains=text)
+        return self.filter(said) if text else self
+
+
+class QuotaQuerySet(models.QuerySet["Quota"]):
+    """Reads of quotas."""
+
+    def visible_to(self, who: Who) -> Self:
+        """Keep those of workspaces that ``who`` owns or administers, and one's own."""
+        own = Q(user=Principal.of(who).user_id, workspace__in=_workspaces(who, "workspace:read"))
+        return self.filter(own | Q(workspace__in=_workspaces(who, "workspace:read", managed=True)))
+
+    def editable_by(self, who: Who) -> Self:
+        """Keep the people's quotas of workspaces that ``who`` owns or administers; the whole's is the operator's."""
+        return self.filter(user__isnull=False, workspace__in=_workspaces(who, "workspace:write", managed=True))
 
 
 class ShareQuerySet(models.QuerySet[Any]):

@@ -23,7 +23,7 @@ def memberships(who: Who, roles: Collection[Role] = ()) -> QuerySet[Membership]:
     principal = Principal.of(who)
     if principal.user_id is None:
         return Membership.objects.none()
-    found = Membership.objects.filter(user_id=principal.user_id, user__is_active=True)
+    found = Membership.objects.running().filter(user_id=principal.user_id, user__is_active=True)
     if roles:
         found = found.filter(role__in=roles)
     if principal.workspace_id is not None:

@@ -29,6 +29,8 @@ document.addEventListener("click", (event) => {
   const target = event.target instanceof Element ? event.target : null;
   const theme = target?.closest("[data-set-theme]");
   if (theme) setTheme(theme.dataset.setTheme);
+  const copied = target?.closest("[data-copy-text]");
+  if (copied) navigator.clipboard.writeText(copied.dataset.copyText).then(() => toast(document.body.dataset.copied));
   const peek = target?.closest("[data-peek]");
   if (peek) {
     const input = document.getElementById(peek.dataset.peek);

@@ -17,9 +17,12 @@ class UserManager(BaseUserManager["User"]):
 
     def create_user(self, email: str, password: str | None = None, **fields: object) -> "User":
         """Create a person; without a password they can only sign in by other means."""
+        from allauth.account.models import EmailAddress
+
         user = self.model(email=self.normalize_email(email).lower(), **fields)
         user.set_password(password)
         user.save(using=self._db)
+        EmailAddress.objects.create(user=user, email=user.email, primary=True, verified=True)  # whoever made it vouches
         return user
 
     def create_superuser(self, email: str, password: str | None = None, **fields: object) -> "User":
@@ -44,6 +47,7 @@ class User(AbstractBaseUser, PermissionsMixin):
     is_active = models.BooleanField(_("May sign in"), default=True)
     is_staff = models.BooleanField(_("Operator"), default=False)
     created_at = models.DateTimeField(auto_now_add=True)
+    deleted_at = models.DateTimeField(null=True, blank=True)  # is being erased
 
     objects: ClassVar[UserManager] = UserManager()
 
@@ -76,6 +80,9 @@ class Workspace(models.Model):
     slug = models.SlugField(max_length=50, unique=True)
     name = models.CharField(_("Name"), max_length=100)
     created_at = models.DateTimeField(auto_now_add=True)
+    keep_conversations_days = models.PositiveIntegerField(_("Keep conversations for"), null=True, blank=True)
+    keep_audit_days = models.PositiveIntegerField(_("Keep the audit log for"), null=True, blank=True)
+    deleted_at = models.DateTimeField(null=True, blank=True)  # is being erased
     members = models.ManyToManyField(User, through="Membership", related_name="workspaces")
 
     objects = WorkspaceQuerySet.as_manager()
@@ -104,6 +111,7 @@ class Membership(models.Model):
     workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="memberships")
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="memberships")
     role = models.CharField(_("Role"), max_length=10, choices=Role.choices, default=Role.MEMBER)
+    support_until = models.DateTimeField(null=True, blank=True)  # an operator's visit, which ends by itself
     created_at = models.DateTimeField(auto_now_add=True)
 
     objects = MembershipQuerySet.as_manager()

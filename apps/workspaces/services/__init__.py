@@ -7,23 +7,45 @@ from apps.workspaces.services.departments import (
     rename_department,
     set_department_members,
 )
+from apps.workspaces.services.ending import delete_person, delete_workspace
+from apps.workspaces.services.invitations import accept, invite, withdraw_invitation
 from apps.workspaces.services.keys import create_api_key, principal_of_key, revoke_api_key
-from apps.workspaces.services.people import create_workspace, set_membership
+from apps.workspaces.services.people import (
+    begin_support,
+    change_role,
+    change_workspace,
+    create_workspace,
+    leave_workspace,
+    remove_member,
+    set_membership,
+    transfer_workspace,
+)
 from apps.workspaces.services.sharing import Subject, set_restricted, share, unshare
 
 __all__ = [
     "Subject",
+    "accept",
+    "begin_support",
+    "change_role",
+    "change_workspace",
     "create_api_key",
     "create_department",
     "create_workspace",
     "delete_department",
+    "delete_person",
+    "delete_workspace",
+    "invite",
+    "leave_workspace",
     "move_department",
     "principal_of_key",
+    "remove_member",
     "rename_department",
     "revoke_api_key",
     "set_department_members",
     "set_membership",
     "set_restricted",
     "share",
+    "transfer_workspace",
     "unshare",
+    "withdraw_invitation",
 ]

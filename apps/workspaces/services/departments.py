@@ -1,12 +1,14 @@
 """Departments: made, moved, filled, deleted."""
 
 from collections.abc import Collection
+from typing import Any
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
 
 from apps.common.errors import InvalidInput, NotFound
 from apps.common.text import display_name, legible
+from apps.workspaces import audit
 from apps.workspaces.errors import DepartmentInItself, DepartmentNameTaken
 from apps.workspaces.models import Department, DepartmentMember, Membership, User, Workspace
 from apps.workspaces.permissions import require
@@ -29,6 +31,7 @@ def create_department(*, workspace: Workspace, name: str, actor: User, parent: D
     department = Department(workspace=workspace, name=_named(name), parent=parent)
     department.lineage = [department.pk, *above]
     _save(department)
+    _record("department.made", department, actor)
     return department
 
 
@@ -37,6 +40,7 @@ def rename_department(*, department: Department, name: str, actor: User) -> None
     """Give a department another name. Raises DepartmentNameTaken, InvalidInput."""
     department.name = _named(name)
     _save(department)
+    _record("department.renamed", department, actor)
 
 
 @transaction.atomic
@@ -63,12 +67,14 @@ def move_department(*, department: Department, parent: Department | None, actor:
         kept = below.lineage[: below.lineage.index(department.pk) + 1]
         Department.objects.filter(pk=below.pk).update(lineage=[*kept, *above])
     department.refresh_from_db(fields=["lineage"])
+    _record("department.moved", department, actor, parent=str(parent.pk) if parent else None)
 
 
 @transaction.atomic
 def delete_department(*, department: Department, actor: User) -> None:
     """Delete a department, all below it, and what was shared with them. The people stay in the workspace."""
     _lock(department.workspace_id)
+    _record("department.deleted", department, actor)
     department.delete()
 
 
@@ -89,6 +95,12 @@ def set_department_members(*, department: Department, user_ids: Collection[UUID]
         [DepartmentMember(department=department, membership=membership) for membership in found.values()],
         ignore_conflicts=True,
     )
+    _record("department.members_set", department, actor, people=sorted(map(str, wanted)))
+
+
+def _record(action: str, department: Department, actor: User, **details: Any) -> None:
+    place = department.workspace_id
+    audit.record(action, who=actor, workspace_id=place, target=department, name=department.name, **details)
 
 
 def _named(name: str) -> str:

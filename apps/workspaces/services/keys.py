@@ -5,12 +5,14 @@ import secrets
 from collections.abc import Collection
 from datetime import datetime, timedelta
 
+from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from apps.common.errors import InvalidInput
 from apps.common.text import display_name, legible
+from apps.workspaces import audit
 from apps.workspaces.errors import KeyRefused
 from apps.workspaces.models import ApiKey, User, Workspace
 from apps.workspaces.permissions import require
@@ -22,6 +24,7 @@ SHOWN = 9  # characters that are kept to tell keys apart: 6 of 43, of no use to 
 TOUCHED_EVERY = timedelta(minutes=1)
 
 
+@transaction.atomic
 def create_api_key(
     *, workspace: Workspace, name: str, scopes: Collection[str], actor: User, expires_at: datetime | None = None
 ) -> tuple[ApiKey, str]:
@@ -49,12 +52,15 @@ def create_api_key(
         scopes=wanted,
         expires_at=expires_at,
     )
+    audit.record("key.made", who=actor, workspace_id=workspace.pk, target=key, name=key.name, scopes=wanted)
     return key, secret
 
 
+@transaction.atomic
 def revoke_api_key(*, key: ApiKey, actor: User) -> None:
     """End a key that came through ``editable_by``. What it began reads nothing more from now on."""
-    ApiKey.objects.filter(pk=key.pk, revoked_at__isnull=True).update(revoked_at=timezone.now())
+    if ApiKey.objects.filter(pk=key.pk, revoked_at__isnull=True).update(revoked_at=timezone.now()):
+        audit.record("key.revoked", who=actor, workspace_id=key.workspace_id, target=key, name=key.name)
 
 
 def principal_of_key(secret: str) -> User:

@@ -1,18 +1,28 @@
-"""Writes to people and workspaces."""
+"""People and workspaces: made, joined, left, handed over."""
 
 import secrets
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
 
 from django.db import transaction
+from django.utils import timezone
 from django.utils.text import slugify
 
-from apps.common.text import display_name
+from apps.common.errors import InvalidInput, NotAllowed
+from apps.common.text import display_name, legible
+from apps.workspaces import audit
+from apps.workspaces.errors import LastOwner
 from apps.workspaces.models import Membership, Role, User, Workspace
+from apps.workspaces.permissions import require, role_of
+from apps.workspaces.services.sharing import forget_person
 
 # First path segments that are routes, so no workspace may have them as its slug.
 RESERVED_SLUGS = frozenset(
     {"accounts", "admin", "api", "healthz", "readyz", "i18n", "static", "media", "ws", "widget"}
-    | {"new", "help", "v1", "mcp", "manifest", "files", "shared"}
+    | {"new", "help", "v1", "mcp", "manifest", "files", "invitations", "account", "shared", "s"}
 )
+SUPPORT_LASTS = timedelta(hours=4)
 
 
 @transaction.atomic
@@ -24,11 +34,144 @@ def create_workspace(*, name: str, owner: User, slug: str = "") -> Workspace:
         wanted = f"{wanted[:40].rstrip('-')}-{secrets.token_hex(3)}"
     workspace = Workspace.objects.create(name=name, slug=wanted)
     Membership.objects.create(workspace=workspace, user=owner, role=Role.OWNER)
+    audit.record("workspace.created", who=owner, workspace_id=workspace.pk, target=workspace, name=name, right="owner")
     return workspace
 
 
 @transaction.atomic
+def change_workspace(*, workspace: Workspace, actor: User, **changes: Any) -> None:
+    """Change ``name``, ``keep_conversations_days`` or ``keep_audit_days`` (None: for ever).
+
+    Raises:
+        NotFound, NotAllowed: by the actor's role.
+        InvalidInput: the name is empty.
+    """
+    require("manage_people", actor=actor, workspace=workspace)
+    if "name" in changes:
+        if not legible(changes["name"]).strip():
+            raise InvalidInput(field="name", reason="it is empty")
+        changes["name"] = display_name(changes["name"], limit=100)
+    Workspace.objects.filter(pk=workspace.pk).update(**changes)
+    audit.record("workspace.changed", who=actor, workspace_id=workspace.pk, target=workspace, **changes)
+
+
+@transaction.atomic
 def set_membership(*, workspace: Workspace, user: User, role: Role) -> Membership:
-    """Put a person into a workspace, or change their role there."""
-    membership, _ = Membership.objects.update_or_create(workspace=workspace, user=user, defaults={"role": role})
+    """Put a person into a workspace, or change their role there, without asking who wants it."""
+    values = {"role": role, "support_until": None}
+    membership, _ = Membership.objects.update_or_create(workspace=workspace, user=user, defaults=values)
     return membership
+
+
+@transaction.atomic
+def change_role(*, membership: Membership, role: Role, actor: User) -> None:
+    """Give a member another role. Owners alone make and unmake owners.
+
+    Raises:
+        NotAllowed: an admin touches an owner, or makes one.
+        LastOwner: the workspace would have none.
+    """
+    _lock(membership.workspace_id)
+    membership.refresh_from_db()
+    if Role.OWNER in (role, membership.role):
+        _require_owner(membership.workspace, actor)
+    _keep_an_owner(membership, leaving=role != Role.OWNER)
+    before, membership.role, membership.support_until = membership.role, role, None
+    membership.save(update_fields=["role", "support_until"])
+    _record("member.role_changed", membership, actor, before=before, role=role)
+
+
+@transaction.atomic
+def remove_member(*, membership: Membership, actor: User) -> None:
+    """Take a person out of a workspace, with all that was shared with them there and their keys to it.
+
+    Raises:
+        NotAllowed: an admin removes an owner.
+        LastOwner: the workspace would have none.
+    """
+    _lock(membership.workspace_id)
+    membership.refresh_from_db()
+    if membership.role == Role.OWNER and membership.user_id != actor.pk:
+        _require_owner(membership.workspace, actor)
+    _keep_an_owner(membership, leaving=True)
+    own = membership.user_id == actor.pk
+    _record("member.left" if own else "member.removed", membership, actor, role=membership.role)
+    forget_person(user_id=membership.user_id, workspace_id=membership.workspace_id)
+    membership.user.api_keys.filter(workspace=membership.workspace_id).update(revoked_at=timezone.now())
+    membership.delete()
+
+
+def leave_workspace(*, workspace: Workspace, actor: User) -> None:
+    """Leave a workspace. Raises NotFound; LastOwner: hand it over or delete it first."""
+    require("ask", actor=actor, workspace=workspace)
+    remove_member(membership=Membership.objects.get(workspace=workspace, user=actor), actor=actor)
+
+
+@transaction.atomic
+def transfer_workspace(*, membership: Membership, actor: User) -> None:
+    """Hand a workspace over: the member becomes its owner, the actor an admin.
+
+    Raises:
+        NotAllowed: the actor does not own it.
+    """
+    _lock(membership.workspace_id)
+    _require_owner(membership.workspace, actor)
+    if membership.user_id == actor.pk:
+        return
+    Membership.objects.filter(pk=membership.pk).update(role=Role.OWNER, support_until=None)
+    Membership.objects.filter(workspace=membership.workspace_id, user=actor).update(role=Role.ADMIN)
+    _record("workspace.transferred", membership, actor)
+
+
+@transaction.atomic
+def begin_support(*, workspace: Workspace, operator: User, reason: str) -> Membership:
+    """Let an operator look at a workspace as a viewer for four hours; its log and its list of people say so.
+
+    Raises:
+        NotAllowed: the person is no operator.
+        InvalidInput: no reason is given.
+    """
+    if not operator.is_staff or not operator.is_active:
+        raise NotAllowed
+    if not legible(reason).strip():
+        raise InvalidInput(field="reason", reason="it is empty")
+    membership, made = Membership.objects.get_or_create(
+        workspace=workspace, user=operator, defaults={"role": Role.VIEWER, "support_until": _support_end()}
+    )
+    if not made and membership.support_until is not None:
+        Membership.objects.filter(pk=membership.pk).update(support_until=_support_end())
+    audit.record(
+        "support.began",
+        who=operator,
+        workspace_id=workspace.pk,
+        target=workspace,
+        right="operator",
+        reason=display_name(reason, limit=200),
+    )
+    return membership
+
+
+def _support_end() -> Any:
+    return timezone.now() + SUPPORT_LASTS
+
+
+def _record(action: str, membership: Membership, actor: User, **details: Any) -> None:
+    place = membership.workspace_id
+    audit.record(action, who=actor, workspace_id=place, target=membership.user, name=membership.user.email, **details)
+
+
+def _lock(workspace_id: UUID) -> None:
+    Workspace.objects.select_for_update().get(pk=workspace_id)
+
+
+def _require_owner(workspace: Workspace, actor: User) -> None:
+    if role_of(actor, workspace) != Role.OWNER:
+        raise NotAllowed
+
+
+def _keep_an_owner(membership: Membership, *, leaving: bool) -> None:
+    if membership.role != Role.OWNER or not leaving:
+        return
+    others = Membership.objects.filter(workspace=membership.workspace_id, role=Role.OWNER, user__is_active=True)
+    if not others.exclude(pk=membership.pk).exists():
+        raise LastOwner

@@ -9,6 +9,7 @@ from django.contrib.auth.models import Permission
 from django.db import models, transaction
 
 from apps.common.errors import NotFound
+from apps.workspaces import audit
 from apps.workspaces.models import Department, Membership, Role, Share, User
 
 Level = Literal["read", "manage"]
@@ -70,19 +71,27 @@ def share(*, row: Any, subject: Subject, level: Level, actor: User) -> Share:
         widget_id=subject.widget_id,
         defaults={"permission": _permission(type(row), level), "granted_by": actor},
     )
+    audit.record(
+        "share.given", who=actor, workspace_id=row.workspace_id, target=row, name=row.name, level=level, to=_to(share)
+    )
     return share
 
 
 @transaction.atomic
 def unshare(*, share: Share, actor: User) -> None:
     """Withdraw a share that came through ``editable_by``. It counts no more from the next statement on."""
+    row: Any = share.content_object  # type: ignore[attr-defined]
+    audit.record("share.withdrawn", who=actor, workspace_id=row.workspace_id, target=row, name=row.name, to=_to(share))
     share.delete()
 
 
+@transaction.atomic
 def set_restricted(*, row: Any, restricted: bool, actor: User) -> None:
     """Shut a row to all but those it is shared with, or open it again."""
     type(row).objects.filter(pk=row.pk).update(restricted=restricted)
     row.restricted = restricted
+    action = "access.restricted" if restricted else "access.opened"
+    audit.record(action, who=actor, workspace_id=row.workspace_id, target=row, name=row.name)
 
 
 def forget_person(*, user_id: UUID, workspace_id: UUID) -> None:
@@ -95,6 +104,12 @@ def forget_widget(*, widget_id: UUID) -> None:
     """Withdraw all that was shared with a widget; whoever deletes one calls it."""
     for model in share_models():
         model.objects.filter(widget_id=widget_id).delete()
+
+
+def _to(share: Share) -> dict[str, str]:
+    """Return with whom something is shared, for the log."""
+    subjects = {"person": share.user_id, "department": share.department_id, "widget": share.widget_id}
+    return {"role": share.role} if share.role else {kind: str(pk) for kind, pk in subjects.items() if pk}
 
 
 def _permission(kind: type[models.Model], level: Level) -> Permission:
