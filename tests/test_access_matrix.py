@@ -25,6 +25,38 @@ EXPECTED = {
     ("post", "set_language"): (302, 302, 302, 302),
     ("get", "workspaces:home"): (302, 302, 302, 302),
     ("post", "workspaces:create-workspace"): (302, 422, 422, 422),
+    ("get", "workspaces:show-account"): (302, 200, 200, 200),
+    ("post", "workspaces:delete-account"): (302, 422, 422, 422),
+    ("get", "workspaces:show-invitation"): (404, 404, 404, 404),  # a token that was never made
+    ("post", "workspaces:accept-invitation"): (302, 404, 404, 404),
+    ("get", "workspaces:list-members"): READ,
+    ("post", "workspaces:invite"): (302, 404, 403, 422),
+    ("post", "workspaces:leave-workspace"): (302, 404, 302, 409),
+    ("post", "workspaces:change-role"): (302, 404, 404, 422),
+    ("post", "workspaces:remove-member"): MANAGE,
+    ("post", "workspaces:transfer-workspace"): MANAGE,
+    ("post", "workspaces:withdraw-invitation"): MANAGE,
+    ("get", "workspaces:list-departments"): READ,
+    ("post", "workspaces:create-department"): (302, 404, 403, 422),
+    ("get", "workspaces:edit-department"): (302, 404, 404, 200),
+    ("post", "workspaces:change-department"): (302, 404, 404, 422),
+    ("post", "workspaces:set-department-members"): MANAGE,
+    ("post", "workspaces:delete-department"): MANAGE,
+    ("get", "workspaces:list-api-keys"): READ,
+    ("post", "workspaces:create-api-key"): (302, 404, 422, 422),
+    ("post", "workspaces:revoke-api-key"): MANAGE,
+    ("get", "workspaces:show-sharing"): (302, 404, 404, 200),
+    ("post", "workspaces:share"): (302, 404, 404, 422),
+    ("post", "workspaces:restrict"): MANAGE,
+    ("post", "workspaces:unshare"): MANAGE,
+    ("get", "workspaces:show-audit-log"): RUN,
+    ("get", "workspaces:export-audit-log"): RUN,
+    ("get", "workspaces:show-limits"): READ,
+    ("post", "workspaces:set-limit"): (302, 404, 403, 422),
+    ("get", "workspaces:show-settings"): RUN,
+    ("post", "workspaces:change-settings"): (302, 404, 403, 422),
+    ("get", "workspaces:export-workspace"): RUN,
+    ("post", "workspaces:delete-workspace"): (302, 404, 403, 422),
     ("get", "models:list-models"): RUN,
     ("post", "models:add-model"): (302, 404, 403, 422),
     ("post", "models:list-offered"): RUN,
@@ -45,7 +77,6 @@ EXPECTED = {
     ("post", "knowledge:create-sample"): (302, 404, 403, 302),
     ("get", "knowledge:show-knowledge-base"): READ,
     ("get", "knowledge:show-progress"): READ,
-    ("post", "knowledge:share-knowledge-base"): (302, 404, 404, 422),
     ("post", "knowledge:delete-knowledge-base"): MANAGE,
     ("post", "knowledge:upload-documents"): (302, 404, 404, 422),
     ("post", "knowledge:upload-first"): (302, 404, 403, 422),
@@ -120,6 +151,36 @@ ACCOUNT_ROUTES = {
     "account_reset_password_done",
     "account_reset_password_from_key",
     "account_reset_password_from_key_done",
+    "account_reauthenticate",
+    "account_email_verification_sent",
+    "account_confirm_email",
+    "mfa_index",
+    "mfa_authenticate",
+    "mfa_reauthenticate",
+    "mfa_activate_totp",
+    "mfa_deactivate_totp",
+    "mfa_view_recovery_codes",
+    "mfa_generate_recovery_codes",
+    "mfa_download_recovery_codes",
+    "mfa_list_webauthn",
+    "mfa_add_webauthn",
+    "mfa_reauthenticate_webauthn",
+    "mfa_remove_webauthn",
+    "mfa_edit_webauthn",
+    "mfa_login_webauthn",
+    "openid_connect_login",
+    "openid_connect_callback",
+    "socialaccount_login_cancelled",
+    "socialaccount_login_error",
+    "socialaccount_signup",
+}
+WITH_ARGUMENTS = {
+    "account_reset_password_from_key",
+    "account_confirm_email",
+    "mfa_remove_webauthn",
+    "mfa_edit_webauthn",
+    "openid_connect_login",
+    "openid_connect_callback",
 }
 
 
@@ -133,13 +194,61 @@ def our_routes(patterns, prefix=""):
 
 def test_every_route_is_in_the_table():
     routes = set(our_routes(get_resolver().url_patterns))
-    assert {route for route in routes if route.startswith("account_")} == ACCOUNT_ROUTES
+    assert {route for route in routes if ":" not in route and "_" in route} - {"set_language"} == ACCOUNT_ROUTES
     api = {route for route in routes if route.startswith(("api:", "openai:"))}  # in tests/api/test_access.py
     assert routes - ACCOUNT_ROUTES - api == {route for _, route in EXPECTED}
 
 
+def of_people(acme, ann, bea, handbook):
+    """The arguments of routes about people and rights."""
+    from apps.workspaces import services
+    from apps.workspaces.models import Invitation, Membership, Role
+
+    services.invite(workspace=acme, email="new@example.com", role=Role.VIEWER, actor=ann)
+    department = services.create_department(workspace=acme, name="Research", actor=ann)
+    key, _secret = services.create_api_key(workspace=acme, name="Key", scopes=["knowledge:read"], actor=ann)
+    held = services.share(row=handbook, subject=services.Subject(role="viewer"), level="read", actor=ann)
+    member = {"membership_id": Membership.objects.get(user=bea).pk}
+    row, group = {"kind": "knowledgebase", "row_id": handbook.pk}, {"department_id": department.pk}
+    here = {
+        "invite": {},
+        "leave-workspace": {},
+        "list-members": {},
+        "list-departments": {},
+        "create-department": {},
+        "list-api-keys": {},
+        "create-api-key": {},
+        "show-audit-log": {},
+        "export-audit-log": {},
+        "show-limits": {},
+        "set-limit": {},
+        "show-settings": {},
+        "change-settings": {},
+        "export-workspace": {},
+        "delete-workspace": {},
+        "change-role": member,
+        "remove-member": member,
+        "transfer-workspace": member,
+        "withdraw-invitation": {"invitation_id": Invitation.objects.get().pk},
+        "revoke-api-key": {"key_id": key.pk},
+        "show-sharing": row,
+        "share": row,
+        "restrict": row,
+        "unshare": {**row, "share_id": held.pk},
+        "edit-department": group,
+        "change-department": group,
+        "set-department-members": group,
+        "delete-department": group,
+    }
+    token = {"token": "never-made"}
+    anywhere = {"show-invitation": token, "accept-invitation": token, "show-account": {}, "delete-account": {}}
+    anywhere |= {"home": {}, "create-workspace": {}}
+    found = {f"workspaces:{name}": {"slug": acme.slug, **given} for name, given in here.items()}
+    return found | {f"workspaces:{name}": given for name, given in anywhere.items()}
+
+
 @pytest.fixture
-def arguments(acme, ann, handbook):
+def arguments(acme, ann, handbook, request):
     """The arguments of each route that takes any; all name things of acme, conversations are ann's."""
     from apps.agents import editing
     from apps.conversations.models import Attachment, Citation, Conversation, Message, Share, Turn
@@ -232,10 +341,14 @@ def arguments(acme, ann, handbook):
     by_kind = {"knowledge-base": base, "progress": base, "document": file, "original": file, "conversation": talk}
     by_kind["model"] = {"model_id": model.pk}
 
+    people = of_people(acme, ann, request.getfixturevalue("bea"), handbook)
+
     def arguments(route):
         if route == "show-shared":
             return {"token": share.token}
-        if not route.startswith(("models:", "knowledge:", "conversations:", "agents:", "memory:")):
+        if route in people:
+            return people[route]
+        if not route.startswith(("models:", "knowledge:", "conversations:", "agents:", "memory:", "workspaces:")):
             return {}
         kind = route.partition("-")[2]
         return {"slug": acme.slug, **(special[route] if route in special else by_kind[kind])}
@@ -257,6 +370,73 @@ def visit(client, arguments, request):
 @pytest.mark.parametrize("persona", PERSONAS)
 def test_answers_as_the_table_says(visit, persona, method, route):
     assert visit(persona, method, route).status_code == EXPECTED[method, route][PERSONAS.index(persona)]
+
+
+# More people: what they get follows from the columns above.
+OWNERS_ALONE = {"workspaces:transfer-workspace", "workspaces:delete-workspace"}
+OF_THE_BASE = ("knowledge:", "workspaces:show-sharing", "workspaces:share", "workspaces:restrict", "workspaces:unshare")
+
+
+def of_more(persona, method, route):
+    """Return the status for an admin, an operator in no workspace, a key at a page, a manager by department."""
+    nobody, stranger, viewer, owner = EXPECTED[method, route]
+    if persona == "key":
+        return nobody
+    if persona == "operator":
+        return stranger
+    if route.startswith(("conversations:", "memory:")):
+        return viewer  # they are ann's alone
+    if persona == "admin":
+        if route == "workspaces:leave-workspace":
+            return viewer
+        return 403 if route in OWNERS_ALONE else owner
+    whole = route in ("knowledge:create-knowledge-base", "knowledge:create-sample", "knowledge:upload-first")
+    return owner if route.startswith(OF_THE_BASE) and not whole else viewer
+
+
+@pytest.fixture
+def more_people(acme, ann, handbook, client):
+    from apps.workspaces import services
+    from apps.workspaces.models import Role, User
+    from tests.conftest import person
+
+    def enter(persona):
+        user = person(f"{persona}@example.com")
+        if persona == "operator":
+            User.objects.filter(pk=user.pk).update(is_staff=True, is_superuser=True)
+        if persona == "key":
+            services.set_membership(workspace=acme, user=user, role=Role.OWNER)
+            _key, secret = services.create_api_key(workspace=acme, name="Key", scopes=["knowledge:write"], actor=user)
+            client.defaults["HTTP_AUTHORIZATION"] = f"Bearer {secret}"
+            return
+        if persona == "admin":
+            services.set_membership(workspace=acme, user=user, role=Role.ADMIN)
+        if persona == "department":
+            services.set_membership(workspace=acme, user=user, role=Role.VIEWER)
+            group = services.create_department(workspace=acme, name="Editors", actor=ann)
+            services.set_department_members(department=group, user_ids=[user.pk], actor=ann)
+            subject = services.Subject(department=group)
+            services.share(row=handbook, subject=subject, level="manage", actor=ann)
+        client.force_login(User.objects.get(pk=user.pk))
+
+    return enter
+
+
+@pytest.mark.parametrize("persona", ["admin", "operator", "key", "department"])
+def test_more_people_get_what_follows(client, arguments, more_people, persona):
+    from django.db import transaction
+
+    more_people(persona)
+    wrong = {}
+    for method, route in EXPECTED:
+        if route == "workspaces:home":
+            continue  # leads anybody who is signed in somewhere else
+        with transaction.atomic():  # each visit finds everything as it was
+            status = getattr(client, method)(reverse(route, kwargs=arguments(route))).status_code
+            transaction.set_rollback(True)
+        if status != of_more(persona, method, route):
+            wrong[method, route] = (status, of_more(persona, method, route))
+    assert wrong == {}
 
 
 @pytest.mark.parametrize(("method", "route"), RESTRICTED)
@@ -291,7 +471,7 @@ def test_a_change_wants_a_token_of_the_page(client, arguments, ann, method, rout
     assert client.post(reverse(route, kwargs=arguments(route))).status_code == 403
 
 
-@pytest.mark.parametrize("route", sorted(ACCOUNT_ROUTES - {"account_reset_password_from_key"}))
+@pytest.mark.parametrize("route", sorted(ACCOUNT_ROUTES - WITH_ARGUMENTS))
 def test_signing_in_and_out_wants_a_token_of_the_page(client, ann, route):
     client.handler.enforce_csrf_checks = True
     assert client.post(reverse(route)).status_code in (403, 405)

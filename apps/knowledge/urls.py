@@ -12,7 +12,6 @@ urlpatterns = [
     path(f"{BASES}sample/", knowledge_bases.create_sample, name="create-sample"),
     path(BASE, knowledge_bases.show_knowledge_base, name="show-knowledge-base"),
     path(f"{BASE}progress/", knowledge_bases.show_progress, name="show-progress"),
-    path(f"{BASE}share/", knowledge_bases.share_knowledge_base, name="share-knowledge-base"),
     path(f"{BASE}delete/", knowledge_bases.delete_knowledge_base, name="delete-knowledge-base"),
     path(f"{BASE}documents/", documents.upload_documents, name="upload-documents"),
     path(DOCUMENT, documents.show_document, name="show-document"),

@@ -1,5 +1,6 @@
 """Forms of people and workspaces."""
 
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -9,6 +10,7 @@ from django.utils.translation import gettext_lazy as _
 
 from apps.workspaces.models import Department, Membership, Quota, Role, Workspace
 from apps.workspaces.principals import SCOPES
+from apps.workspaces.services.sharing import Subject
 
 ROLES = [(role.value, role.label) for role in (Role.VIEWER, Role.MEMBER, Role.ADMIN, Role.OWNER)]
 KEY_PRESETS = {
@@ -66,6 +68,33 @@ class InvitationForm(forms.Form):
         super().__init__(*args, **kwargs)
         self.fields["department"].queryset = departments  # type: ignore[attr-defined]
         self.fields["department"].label_from_instance = lambda row: row.name  # type: ignore[attr-defined]
+
+
+class ShareForm(forms.Form):
+    """With whom to share, and what they may do."""
+
+    subject = forms.ChoiceField(label=_("With"))
+    level = forms.ChoiceField(label=_("May"))
+
+    def __init__(self, *args: Any, members: Any, departments: Any, levels: Sequence[str], **kwargs: Any) -> None:
+        """``members`` and ``departments`` are those of the workspace; ``levels`` what this kind of thing offers."""
+        super().__init__(*args, **kwargs)
+        self.people = {str(row.user_id): row.user for row in people_of(members)}
+        self.departments = {str(row.pk): row for row in departments.order_by("name")}
+        words = {"read": _("Read"), "manage": _("Manage: change, add to, share, delete")}
+        self.fields["level"].choices = [(level, words[level]) for level in levels]  # type: ignore[attr-defined]
+        self.fields["subject"].choices = [  # type: ignore[attr-defined]
+            (_("Roles"), [("role:viewer", _("Everybody in the workspace")), ("role:member", _("Members and admins"))]),
+            (_("Departments"), [(f"department:{pk}", row.name) for pk, row in self.departments.items()]),
+            (_("People"), [(f"user:{pk}", f"{row.shown_name} ({row.email})") for pk, row in self.people.items()]),
+        ]
+
+    def subject_chosen(self) -> Subject:
+        """Return with whom."""
+        kind, _colon, value = self.cleaned_data["subject"].partition(":")
+        if kind == "role":
+            return Subject(role=value)
+        return Subject(user=self.people[value]) if kind == "user" else Subject(department=self.departments[value])
 
 
 class RoleForm(forms.Form):

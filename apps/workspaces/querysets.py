@@ -159,4 +159,6 @@ class ShareQuerySet(models.QuerySet[Any]):
         shared = self.model._meta.get_field("content_object").related_model
         return self.filter(content_object__in=shared.objects.editable_by(who))
 
-    editable_by = visible_to
+    def editable_by(self, who: Who) -> Self:
+        """Keep those that ``who`` may withdraw: the same."""
+        return self.visible_to(who)

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from apps.workspaces.views import account, audit, departments, home, keys, people, settings
+from apps.workspaces.views import account, audit, departments, home, keys, people, settings, sharing
 
 app_name = "workspaces"
 urlpatterns = [
@@ -40,6 +40,10 @@ urlpatterns = [
     path("<slug:slug>/api-keys/", keys.list_api_keys, name="list-api-keys"),
     path("<slug:slug>/api-keys/new/", keys.create_api_key, name="create-api-key"),
     path("<slug:slug>/api-keys/<uuid:key_id>/revoke/", keys.revoke_api_key, name="revoke-api-key"),
+    path("<slug:slug>/sharing/<slug:kind>/<uuid:row_id>/", sharing.show_sharing, name="show-sharing"),
+    path("<slug:slug>/sharing/<slug:kind>/<uuid:row_id>/share/", sharing.share, name="share"),
+    path("<slug:slug>/sharing/<slug:kind>/<uuid:row_id>/restrict/", sharing.restrict, name="restrict"),
+    path("<slug:slug>/sharing/<slug:kind>/<uuid:row_id>/<uuid:share_id>/withdraw/", sharing.unshare, name="unshare"),
     path("<slug:slug>/audit-log/", audit.show_audit_log, name="show-audit-log"),
     path("<slug:slug>/audit-log/export/", audit.export_audit_log, name="export-audit-log"),
     path("<slug:slug>/limits/", settings.show_limits, name="show-limits"),

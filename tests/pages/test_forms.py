@@ -82,11 +82,9 @@ def test_the_row_of_a_page_with_script_asks_for_undo(upload, post):
 
 
 def test_sharing_needs_a_member_of_the_workspace(post, handbook, bea, mal):
-    form = {"email": mal.email, "level": "read"}
-    response = post("knowledge:share-knowledge-base", form, base_id=handbook.pk)
-    assert response.status_code == 422
-    assert "Nobody in this workspace" in response.content.decode()
-    post("knowledge:share-knowledge-base", {"email": bea.email.upper(), "level": "manage"}, base_id=handbook.pk)
+    row = {"kind": "knowledgebase", "row_id": handbook.pk}
+    assert post("workspaces:share", {"subject": f"user:{mal.pk}", "level": "read"}, **row).status_code == 422
+    post("workspaces:share", {"subject": f"user:{bea.pk}", "level": "manage"}, **row)
     assert KnowledgeBase.objects.editable_by(bea).filter(pk=handbook.pk).exists()
 
 

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_POST, require_safe
 from django.views.decorators.vary import vary_on_headers
 
 from apps.knowledge import progress, services
-from apps.knowledge.forms import KnowledgeBaseForm, ShareForm
+from apps.knowledge.forms import KnowledgeBaseForm
 from apps.knowledge.models import Document, KnowledgeBase
 from apps.knowledge.services import sample
 from apps.workspaces import permissions
@@ -69,7 +69,7 @@ def show_knowledge_base(request: PersonRequest, slug: str, base_id: UUID) -> Htt
     name, state = request.GET.get("q", "").strip(), request.GET.get("state", "")
     page = Paginator(documents.named(name).in_state(state).order_by("-created_at"), ROWS)
     context = {"base": base, "page": page.get_page(request.GET.get("page")), "counts": documents.counts()}
-    context |= {"q": name, "state": state, "share": ShareForm(workspace=frame["workspace"]), "section": "knowledge"}
+    context |= {"q": name, "state": state, "section": "knowledge"}
     part = "partials/_documents" if request.htmx else "show_knowledge_base"
     return render(request, f"knowledge/{part}.html", {**frame, **context})
 
@@ -86,23 +86,6 @@ def show_progress(request: PersonRequest, slug: str, base_id: UUID) -> HttpRespo
     context = {"base": base, "rows": rows, "gone": gone, "counts": documents.counts()}
     context["state"] = request.GET.get("state", "")
     return render(request, "knowledge/partials/_progress.html", {**frame, **context})
-
-
-@require_POST
-@login_required
-def share_knowledge_base(request: PersonRequest, slug: str, base_id: UUID) -> HttpResponse:
-    """Let a person of the workspace read or manage a base."""
-    frame = enter(request, slug)
-    bases = KnowledgeBase.objects.editable_by(request.user).filter(workspace=frame["workspace"])
-    base = get_object_or_404(bases, pk=base_id)
-    form = ShareForm(request.POST, workspace=frame["workspace"])
-    if not form.is_valid():
-        context = {**frame, "base": base, "share": form, "section": "knowledge"}
-        return render(request, "knowledge/share_knowledge_base.html", context, status=422)
-    user, level = form.cleaned_data["email"], form.cleaned_data["level"]
-    services.grant(knowledge_base=base, user=user, level=level, actor=request.user)
-    messages.success(request, _("Shared with %(email)s.") % {"email": user.email})
-    return redirect("knowledge:show-knowledge-base", slug, base.pk)
 
 
 @require_POST

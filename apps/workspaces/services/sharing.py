@@ -7,8 +7,9 @@ from uuid import UUID
 from django.apps import apps
 from django.contrib.auth.models import Permission
 from django.db import models, transaction
+from django.utils.translation import gettext as _
 
-from apps.common.errors import NotFound
+from apps.common.errors import InvalidInput, NotFound
 from apps.workspaces import audit
 from apps.workspaces.models import Department, Membership, Role, Share, User
 
@@ -53,6 +54,7 @@ def share(*, row: Any, subject: Subject, level: Level, actor: User) -> Share:
     """Share a row that came through ``editable_by``; a new level replaces the old one.
 
     Raises:
+        InvalidInput: rows of this kind cannot be shared on that level.
         NotFound: the person or department is not in the row's workspace, or the role has nothing to gain.
     """
     if subject.user and not Membership.objects.filter(workspace_id=row.workspace_id, user=subject.user).exists():
@@ -61,6 +63,8 @@ def share(*, row: Any, subject: Subject, level: Level, actor: User) -> Share:
         raise NotFound
     if subject.role and subject.role not in (Role.VIEWER, Role.MEMBER):
         raise NotFound
+    if level not in levels_of(type(row)):
+        raise InvalidInput(field="level", reason=_("choose one of those offered"))
     model = share_model(type(row))
     share: Share
     share, _created = model.objects.update_or_create(
@@ -92,6 +96,12 @@ def set_restricted(*, row: Any, restricted: bool, actor: User) -> None:
     row.restricted = restricted
     action = "access.restricted" if restricted else "access.opened"
     audit.record(action, who=actor, workspace_id=row.workspace_id, target=row, name=row.name)
+
+
+def levels_of(kind: type[models.Model]) -> list[Level]:
+    """Return the levels that rows of a kind can be shared on: within a base, only "read"."""
+    names = {codename for codename, _words in kind._meta.permissions}
+    return [level for level in ("read", "manage") if f"{level}_{kind._meta.model_name}" in names]
 
 
 def forget_person(*, user_id: UUID, workspace_id: UUID) -> None:
