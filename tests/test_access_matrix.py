@@ -390,7 +390,7 @@ def of_more(persona, method, route):
         if route == "workspaces:leave-workspace":
             return viewer
         return 403 if route in OWNERS_ALONE else owner
-    whole = route in ("knowledge:create-knowledge-base", "knowledge:create-sample", "knowledge:upload-first")
+    whole = route.endswith(("create-knowledge-base", "create-sample", "upload-first", "-synonyms"))
     return owner if route.startswith(OF_THE_BASE) and not whole else viewer
 
 

@@ -208,7 +208,7 @@ class ConversationConsumer(RefusingConsumer):
         if monotonic() - self._looked_at > LOOK_AGAIN_S and not await self._admitted():
             return  # a turn that another tab began, in a window that lost its right meanwhile
         send = self.base_send
-        async with aclosing(ENGINE.follow(turn_id, after=after, reader=self.user.pk)) as batches:
+        async with aclosing(ENGINE.follow(turn_id, after=after, reader=self.user.principal)) as batches:
             async for batch in batches:
                 for text in batch:
                     await send({"type": "websocket.send", "text": text})

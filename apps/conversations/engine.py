@@ -218,7 +218,9 @@ class Engine:
 
     # Watching and stopping
 
-    def follow(self, turn_id: UUID, *, after: int = 0, reader: UUID | None = None) -> AsyncGenerator[list[str], None]:
+    def follow(
+        self, turn_id: UUID, *, after: int = 0, reader: Principal | None = None
+    ) -> AsyncGenerator[list[str], None]:
         """Yield batches of a turn's frames above ``after`` until its end, wherever it runs.
 
         What rows of the past quote is fitted to the rights of ``reader``, where one is given.

@@ -12,6 +12,7 @@ from apps.common.database import conninfo, pool
 from apps.conversations import rows, rows_liveness
 from apps.conversations.log import frame
 from apps.conversations.replay import fit_for
+from apps.workspaces.principals import Principal
 
 logger = logging.getLogger(__name__)
 
@@ -59,7 +60,9 @@ class News:
         else:
             self._hear(word, turn_id)
 
-    async def watch_rows(self, turn_id: UUID, *, after: int, reader: UUID | None) -> AsyncGenerator[list[str], None]:
+    async def watch_rows(
+        self, turn_id: UUID, *, after: int, reader: Principal | None
+    ) -> AsyncGenerator[list[str], None]:
         """Yield a turn's frames from its rows, and follow it while another process runs it."""
         news = asyncio.Event()
         self._waiting.setdefault(turn_id, set()).add(news)

@@ -2,17 +2,16 @@
 
 from collections.abc import Sequence
 from typing import Any
-from uuid import UUID
 
 import orjson
 from psycopg.rows import DictRow
 
 from apps.conversations import rows
 from apps.knowledge.models import Document
-from apps.workspaces.models import User
+from apps.workspaces.principals import Principal
 
 
-async def fit_for(reader: UUID, events: Sequence[DictRow], connection: rows.Connection) -> Sequence[DictRow]:
+async def fit_for(reader: Principal, events: Sequence[DictRow], connection: rows.Connection) -> Sequence[DictRow]:
     """Return the events with the snippets of documents emptied that ``reader`` may not read any more.
 
     The answer itself stays: it was said to them. One query, and only where sources are among the events.
@@ -21,7 +20,7 @@ async def fit_for(reader: UUID, events: Sequence[DictRow], connection: rows.Conn
     wanted = {item["document_id"] for data in named.values() for item in data["sources"] if item["document_id"]}
     if not wanted:
         return events
-    door = Document.objects.visible_to(User(pk=reader)).filter(pk__in=wanted).values("id")
+    door = Document.objects.visible_to(reader).filter(pk__in=wanted).values("id")
     found = await (await connection.execute(*rows.compiled(door))).fetchall()
     readable = {str(row["id"]) for row in found}
     fit = list(events)

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
-from uuid import UUID, uuid5
+from uuid import UUID, uuid4, uuid5
 
 import orjson
 from django.db.models import QuerySet
@@ -16,6 +16,7 @@ from psycopg import AsyncConnection
 from psycopg.rows import DictRow as DictRow
 
 from apps.agents.turn import Source
+from apps.common import logs
 from apps.common.database import pool
 from apps.common.text import storable
 from apps.conversations.log import Row, encode
@@ -65,6 +66,7 @@ async def begin(
     connection: Connection,
     door: tuple[str, tuple[Any, ...]],
     *,
+    asker: Principal,
     turn_id: UUID,
     client_id: str,
     question: str,
@@ -74,7 +76,7 @@ async def begin(
     parent: UUID | None = None,
     first: bool = False,
 ) -> DictRow | None:
-    """Insert a turn and the person's message if the door lets them; None if it does not.
+    """Insert a turn, the person's message and what the audit log says, if the door lets them; None if it does not.
 
     The turn follows ``parent``, by default the newest one, or none (``first``). It is queued where
     another one is not over. Where ``number`` is null nothing was inserted: the conversation has no such
@@ -112,6 +114,12 @@ async def begin(
             INSERT INTO conversations_message (id, conversation_id, turn_id, role, text, created_at)
             SELECT %s, conversation_id, %s, 'user', %s, now() FROM new
         ),
+        asked AS (
+            INSERT INTO workspaces_auditevent (id, at, workspace_id, kind, actor_id, credential_id, action, target_kind,
+                target_id, target_name, "right", ip, details)
+            SELECT %s, now(), door.workspace_id, %s, %s, %s, 'question.asked', 'conversation', door.id, '', '', %s,
+                jsonb_build_object('turn', %s::text) FROM new, door
+        ),
         conversation AS (
             UPDATE conversations_conversation SET changed_at = now(), archived_at = NULL,
                 title = coalesce(nullif(title, ''), %s)
@@ -125,7 +133,8 @@ async def begin(
         """,  # noqa: S608 (the door's own SQL)
         (
             *parameters, first, parent, turn_id, client_id, question, encode(options).decode(), process, parent,
-            message_id(turn_id, "user"), turn_id, question, title,
+            message_id(turn_id, "user"), turn_id, question,
+            uuid4(), asker.kind, asker.user_id, asker.key_id or asker.widget_id, logs.client_ip.get(), turn_id, title,
         ),
     )  # fmt: skip
     return await cursor.fetchone()

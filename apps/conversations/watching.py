@@ -29,7 +29,7 @@ async def watch(turn_id: UUID, *, who: User, after: int = 0) -> AsyncGenerator[d
     """
     await in_db(_require, turn_id, who)
     looked_at = monotonic()
-    async with aclosing(ENGINE.follow(turn_id, after=after, reader=who.pk)) as batches:
+    async with aclosing(ENGINE.follow(turn_id, after=after, reader=who.principal)) as batches:
         async for batch in batches:
             if monotonic() - looked_at > LOOK_AGAIN_S:
                 await in_db(_require, turn_id, who)
@@ -47,7 +47,7 @@ async def past(turn_id: UUID, *, who: User, after: int, limit: int) -> list[dict
     """Return stored events of a turn whose door ``who`` has passed; what they quote goes by today's rights."""
     async with (await pool()).connection() as connection:
         found = await rows.read_events(connection, turn_id, after=after, limit=limit)
-        shown = await fit_for(who.pk, found, connection)
+        shown = await fit_for(who.principal, found, connection)
     head = {"turn": str(turn_id)}
     return [{"seq": e["seq"], **head, "type": e["type"], "at_ms": e["at_ms"], **orjson.loads(e["data"])} for e in shown]
 

@@ -53,6 +53,12 @@ def record(
     )
 
 
+def opened(row: Any, *, who: Who, right: str, action: str = "document.opened", **details: Any) -> None:
+    """Add that somebody read a row, of which the log keeps the name where it has one."""
+    place = getattr(row, "workspace_id", None) or row.conversation.workspace_id
+    record(action, who=who, workspace_id=place, target=row, name=getattr(row, "name", ""), right=right, **details)
+
+
 def right_of(principal: Principal, workspace_id: UUID | None) -> str:
     """Return the role that one acts by in a workspace; "support" is an operator's visit."""
     if workspace_id is None or principal.user_id is None:

@@ -1,5 +1,6 @@
 """Questions: asked, answered again, stopped."""
 
+from functools import partial
 from typing import Any, NamedTuple
 from uuid import UUID, uuid4
 
@@ -8,7 +9,7 @@ from django.db import models
 from django.utils import translation
 
 from apps.agents.turn import AskOptions, Attachment, TurnRequest
-from apps.common.database import pool
+from apps.common.database import in_db, pool
 from apps.common.errors import NotFound, ServiceUnavailable
 from apps.conversations import errors, history, rows, rows_branches, rows_liveness
 from apps.conversations.attachments import as_given
@@ -21,6 +22,7 @@ from apps.knowledge.models import KnowledgeBase
 from apps.models.models import Kind, ModelConfig
 from apps.workspaces.models import User
 from apps.workspaces.principals import Principal
+from apps.workspaces.services import quotas
 
 ASKABLE = rows.Door(
     lambda who, row: Conversation.objects.editable_by(who).filter(pk=row).values("id", "workspace_id", "agent_id")
@@ -95,10 +97,12 @@ async def _begin(
     if not ENGINE.started:
         raise errors.ShuttingDown
     ENGINE.check_room(Principal.of(actor))
+    await _count(connection, conversation, actor)
     stored = _stored(question)
     turn_id = uuid4()
     row = await rows.begin(
-        connection, ASKABLE.bound(actor, conversation.pk), turn_id=turn_id, client_id=client_id,
+        connection, ASKABLE.bound(actor, conversation.pk), asker=Principal.of(actor), turn_id=turn_id,
+        client_id=client_id,
         question=question.text, title=title_of(question.text), options=stored, process=ENGINE.process,
         parent=question.parent, first=question.first,
     )  # fmt: skip
@@ -211,3 +215,23 @@ async def stop_turn(conversation: Conversation, turn_id: UUID | None = None) -> 
     except psycopg.OperationalError as error:
         if turn_id is None or not ENGINE.stop_here(turn_id):
             raise ServiceUnavailable(service="PostgreSQL") from error
+
+
+class _Full(Exception):
+    """A quota has no room."""
+
+
+async def _count(connection: rows.Connection, conversation: Conversation, actor: User) -> None:
+    """Count the question for the workspace and the person. Raises QuotaExceeded."""
+    place, person = conversation.workspace_id, actor.pk
+    sql, parameters = quotas.take_statement({"turns": 1}, workspace_id=place, user_id=person)
+    counted: set[tuple[Any, ...]] = set()
+    try:
+        async with connection.transaction(), connection.pipeline():
+            await connection.execute("SET LOCAL synchronous_commit = off")
+            found = await (await connection.execute(sql, parameters)).fetchall()
+            counted = {(row["kind"], row["user_id"]) for row in found}
+            if not counted >= {("turns", None), ("turns", person)}:
+                raise _Full
+    except _Full:
+        await in_db(partial(quotas.check, ["turns"], counted, workspace_id=place, user_id=person))

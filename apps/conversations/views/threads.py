@@ -25,7 +25,7 @@ from apps.knowledge.models import KnowledgeBase
 from apps.knowledge.services import sample
 from apps.models import gateway
 from apps.models.models import Kind, ModelConfig
-from apps.workspaces import permissions
+from apps.workspaces import audit, permissions
 from apps.workspaces.models import Workspace
 from apps.workspaces.pages import PersonRequest, enter
 
@@ -119,6 +119,7 @@ def show_source(request: PersonRequest, slug: str, turn_id: UUID, n: int) -> Htt
     turn = get_object_or_404(turns, pk=turn_id)
     at = whole(request.GET.get("at", "")) or 0
     source = sources.open_source(turn, n, user=request.user, occurrence=at)
+    audit.opened(turn, who=request.user, right=frame["role"], action="source.opened", n=n)
     part = "partials/_source" if request.htmx else "show_source"
     context = {**frame, "source": source, "panel": bool(request.htmx), "section": "ask"}
     return render(request, f"conversations/{part}.html", context)

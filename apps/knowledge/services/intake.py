@@ -18,7 +18,9 @@ from apps.knowledge.models import Document, Folder, Job, KnowledgeBase
 from apps.knowledge.parsers.sniffing import sniff_file
 from apps.knowledge.services.batches import tags_of
 from apps.knowledge.services.documents import discard, enqueue, storing
+from apps.workspaces import audit
 from apps.workspaces.models import User
+from apps.workspaces.services import quotas
 
 IfSameName = Literal["keep", "replace", "ask"]
 
@@ -44,6 +46,7 @@ def add_document(
 
     Raises:
         EmptyFile, FileTooLarge, UnsupportedFileType, TypeMismatch, SameName: nothing was stored.
+        QuotaExceeded: the workspace or the person has no room; nothing was stored.
         NoSpace, StorageFailed: the file store is full or down; nothing was stored.
     """
     size, digest = measured(file)
@@ -78,6 +81,11 @@ def add_document(
     try:
         with transaction.atomic():
             document.save(force_insert=True)
+            place = document.workspace_id
+            quotas.take(workspace_id=place, user_id=actor.pk, storage=size, documents=1, uploads=1)
+            audit.record(
+                "document.added", who=actor, workspace_id=place, target=document, name=document.name, right="manage"
+            )
             enqueue(document)
     except IntegrityError:  # most files are new, so the constraint is asked and not a query before it
         discard(document.file.name or "")

@@ -16,6 +16,7 @@ from apps.knowledge.models import Document, DocumentImage, Folder, Job, Knowledg
 from apps.knowledge.services.documents import UNDO, enqueue
 from apps.knowledge.services.jobs import advance_jobs, finish_jobs
 from apps.knowledge.services.sources import refresh_due
+from apps.workspaces.services import quotas
 
 logger = logging.getLogger(__name__)
 
@@ -116,6 +117,8 @@ def erase_deleted() -> int:
     for document in gone.iterator(chunk_size=100):
         storage.erase_document(document.pk)
         erase_files(document)
+        place, person = document.workspace_id, document.uploaded_by_id
+        quotas.give_back(workspace_id=place, user_id=person, storage=document.size_bytes, documents=1)
         count += 1
     Folder.objects.filter(deleted_at__lt=before, documents__isnull=True).delete()
     for knowledge_base in KnowledgeBase.objects.filter(deleted_at__lt=before, documents__isnull=True):

@@ -21,6 +21,7 @@ from apps.knowledge import originals, services, sheets
 from apps.knowledge.errors import OriginalMissing
 from apps.knowledge.models import Document, DocumentImage, KnowledgeBase
 from apps.knowledge.services.beginning import begin_knowledge_base
+from apps.workspaces import audit
 from apps.workspaces.pages import PersonRequest, enter
 
 
@@ -71,6 +72,7 @@ def show_document(request: PersonRequest, slug: str, document_id: UUID) -> HttpR
     document = get_object_or_404(documents.select_related("knowledge_base"), pk=document_id)
     asked = {name: request.GET.get(name, "") for name in ("chunk", "start", "end", "first")}
     sheet = sheets.open_at(document, **asked)
+    audit.opened(document, who=request.user, right=frame["role"])
     editable = Document.objects.editable_by(request.user).filter(pk=document.pk).exists()
     context = {"document": document, "base": document.knowledge_base, "sheet": sheet, "editable": editable}
     return render(request, "knowledge/show_document.html", {**frame, **context, "section": "knowledge"})
@@ -84,7 +86,9 @@ def download_original(request: PersonRequest, slug: str, document_id: UUID) -> H
     documents = Document.objects.visible_to(request.user).filter(workspace=frame["workspace"])
     document = get_object_or_404(documents, pk=document_id)
     try:
-        return originals.download(document)
+        response = originals.download(document)
+        audit.opened(document, who=request.user, right=frame["role"], action="document.downloaded")
+        return response
     except FileNotFoundError as error:
         raise OriginalMissing from error
 

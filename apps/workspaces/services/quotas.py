@@ -1,12 +1,13 @@
 """Quotas, counted by conditional updates: what does not fit is not counted, however many race for it."""
 
-from datetime import timedelta
+from collections.abc import Iterable, Mapping
 from typing import Any
 from uuid import UUID, uuid4
 
+import orjson
 from django.conf import settings
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, Q
 from django.db.models.functions import Greatest
 from django.utils.translation import gettext as _
 
@@ -17,58 +18,72 @@ from apps.workspaces.errors import QuotaExceeded
 from apps.workspaces.models import Membership, Quota, User, Workspace
 from apps.workspaces.permissions import require
 
-PERIODS = {Quota.Kind.UPLOADS: timedelta(hours=1), Quota.Kind.TURNS: timedelta(days=1)}
+PERIODS = {"uploads": "1 hour", "turns": "1 day"}
+FOR_EVER = "1000 years"
+BEYOND = 2**62  # what no use reaches: no limit
 
-# One statement counts for the workspace and the person; a row that has no room is not touched, and not returned.
+# One statement counts all kinds, for the workspace and the person; a row that has no room is not touched, and not
+# returned. ``most`` is the limit where the row has none of its own.
 TAKE = """
 INSERT INTO workspaces_quota AS q (id, workspace_id, user_id, kind, used, began_at)
-SELECT t.id, %(workspace)s, t.person, %(kind)s, %(amount)s, now()
-FROM (VALUES (%(id)s::uuid, NULL::uuid, %(most)s::bigint), (%(id_person)s, %(person)s, %(most_person)s))
-    AS t(id, person, most)
-WHERE (t.id = %(id)s OR t.person IS NOT NULL) AND (t.most IS NULL OR %(amount)s <= t.most)
+SELECT t.id, %(workspace)s, t.person, t.kind, t.amount, now()
+FROM unnest(%(ids)s::uuid[], %(people)s::uuid[], %(kinds)s::text[], %(amounts)s::bigint[], %(most)s::bigint[])
+    AS t(id, person, kind, amount, most)
+WHERE t.amount <= t.most OR EXISTS (
+    SELECT 1 FROM workspaces_quota o
+    WHERE o.workspace_id = %(workspace)s AND o.user_id IS NOT DISTINCT FROM t.person AND o.kind = t.kind)
+ORDER BY t.kind, t.person
 ON CONFLICT (workspace_id, user_id, kind) DO UPDATE SET
-    used = CASE WHEN q.began_at < now() - %(period)s THEN 0 ELSE q.used END + %(amount)s,
-    began_at = CASE WHEN q.began_at < now() - %(period)s THEN now() ELSE q.began_at END
-WHERE CASE WHEN q.began_at < now() - %(period)s THEN 0 ELSE q.used END + %(amount)s
-    <= coalesce(q."limit", CASE WHEN q.user_id IS NULL THEN %(most)s ELSE %(most_person)s END, 9223372036854775807)
-RETURNING user_id
+    used = excluded.used + CASE
+        WHEN q.began_at < now() - (%(periods)s::jsonb ->> q.kind)::interval THEN 0 ELSE q.used END,
+    began_at = CASE
+        WHEN q.began_at < now() - (%(periods)s::jsonb ->> q.kind)::interval THEN now() ELSE q.began_at END
+WHERE excluded.used + CASE
+        WHEN q.began_at < now() - (%(periods)s::jsonb ->> q.kind)::interval THEN 0 ELSE q.used END
+    <= coalesce(q."limit", CASE WHEN q.user_id IS NULL THEN (%(most_all)s::jsonb ->> q.kind)::bigint
+    ELSE (%(most_person)s::jsonb ->> q.kind)::bigint END)
+RETURNING q.kind, q.user_id
 """
-FOR_EVER = timedelta(days=365_000)
 
 
-def take_statement(kind: str, *, workspace_id: UUID, user_id: UUID | None, amount: int) -> tuple[str, dict[str, Any]]:
-    """Return the statement that counts; it returns a row for each counter that had room.
+def take_statement(
+    amounts: Mapping[str, int], *, workspace_id: UUID, user_id: UUID | None
+) -> tuple[str, dict[str, Any]]:
+    """Return the statement that counts; it returns (kind, user) for each counter that had room.
 
-    Where one has none, roll back: the other is counted already.
+    Where one has none, roll back: the others are counted already.
     """
+    rows = [(kind, whose) for kind in amounts for whose in ((None, user_id) if user_id else (None,))]
     return TAKE, {
         "workspace": workspace_id,
-        "person": user_id,
-        "id": uuid4(),
-        "id_person": uuid4(),
-        "kind": str(kind),
-        "amount": amount,
-        "period": PERIODS.get(Quota.Kind(kind), FOR_EVER),
-        "most": settings.QUOTAS["workspace"].get(str(kind)),
-        "most_person": settings.QUOTAS["person"].get(str(kind)),
+        "ids": [uuid4() for _ in rows],
+        "people": [whose for _kind, whose in rows],
+        "kinds": [kind for kind, _whose in rows],
+        "amounts": [amounts[kind] for kind, _whose in rows],
+        "most": [_most(kind, person=whose is not None) for kind, whose in rows],
+        "periods": orjson.dumps({kind: PERIODS.get(kind, FOR_EVER) for kind in amounts}).decode(),
+        "most_all": orjson.dumps({kind: _most(kind, person=False) for kind in amounts}).decode(),
+        "most_person": orjson.dumps({kind: _most(kind, person=True) for kind in amounts}).decode(),
     }
 
 
 @transaction.atomic
-def take(kind: str, *, workspace_id: UUID, user_id: UUID | None, amount: int = 1) -> None:
-    """Count for a workspace and a person, or for neither.
+def take(*, workspace_id: UUID, user_id: UUID | None, **amounts: int) -> None:
+    """Count for a workspace and a person, of every kind named, or nothing at all.
 
     Raises:
-        QuotaExceeded: one of them has no room for it.
+        QuotaExceeded: one of the counters has no room.
     """
-    found = run(*take_statement(kind, workspace_id=workspace_id, user_id=user_id, amount=amount))
-    check(kind, {row[0] for row in found}, workspace_id=workspace_id, user_id=user_id)
+    found = run(*take_statement(amounts, workspace_id=workspace_id, user_id=user_id))
+    check(amounts, set(found), workspace_id=workspace_id, user_id=user_id)
 
 
-def check(kind: str, counted: set[UUID | None], *, workspace_id: UUID, user_id: UUID | None) -> None:
-    """Raise QuotaExceeded unless both the workspace and the person were counted."""
-    for whose in (None, user_id):
-        if whose not in counted:
+def check(kinds: Iterable[str], counted: set[tuple[Any, ...]], *, workspace_id: UUID, user_id: UUID | None) -> None:
+    """Raise QuotaExceeded unless both the workspace and the person were counted, for each kind."""
+    for kind in kinds:
+        for whose in (None, user_id):
+            if (kind, whose) in counted:
+                continue
             row = Quota.objects.filter(workspace=workspace_id, user=whose, kind=kind).first()
             limit = limit_of(row) if row else default_limit(kind, person=whose is not None)
             raise QuotaExceeded(
@@ -79,12 +94,12 @@ def check(kind: str, counted: set[UUID | None], *, workspace_id: UUID, user_id: 
             )
 
 
-def give_back(kind: str, *, workspace_id: UUID, user_id: UUID | None, amount: int = 1) -> None:
+def give_back(*, workspace_id: UUID, user_id: UUID | None, **amounts: int) -> None:
     """Count less, where something that has no period was erased."""
-    rows = Quota.objects.filter(workspace=workspace_id, kind=kind)
-    rows.filter(user=None).update(used=Greatest(F("used") - amount, 0))
-    if user_id is not None:
-        rows.filter(user=user_id).update(used=Greatest(F("used") - amount, 0))
+    for kind, amount in amounts.items():
+        whose = Q(user=None) | Q(user=user_id) if user_id else Q(user=None)
+        rows = Quota.objects.filter(whose, workspace=workspace_id, kind=kind)
+        rows.update(used=Greatest(F("used") - amount, 0))
 
 
 @transaction.atomic
@@ -108,6 +123,11 @@ def set_limit_of(*, workspace: Workspace, user_id: UUID, kind: str, limit: int |
 def limit_of(quota: Quota) -> int | None:
     """Return the limit that counts: the row's own, else the server's; None: none."""
     return quota.limit if quota.limit is not None else default_limit(quota.kind, person=quota.user_id is not None)
+
+
+def _most(kind: str, *, person: bool) -> int:
+    found = default_limit(kind, person=person)
+    return BEYOND if found is None else found
 
 
 def default_limit(kind: str, *, person: bool) -> int | None:
