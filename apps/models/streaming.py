@@ -71,7 +71,8 @@ async def stream(model: ResolvedModel, request: ChatRequest, stop: asyncio.Event
             return
         except ModelError as error:
             if began:
-                if isinstance(error, StreamBroken | ModelRefused):
+                by_filter = isinstance(error, ModelRefused) and "http_status" not in error.details
+                if isinstance(error, StreamBroken) or by_filter:
                     raise
                 raise StreamBroken(model=model.name, reason=error.details["reason"]) from error
             pause = pause_s(error, attempt)

@@ -12,7 +12,6 @@ from apps.models.chat import ChatRequest
 from apps.models.resolution import from_environment
 from tests.vendor import Reply, call
 from tests.vendor.plugin import CANARY
-from tests.vendor.replies import chunk
 
 QUESTION = ChatRequest([{"role": "user", "content": "How many days?"}])
 
@@ -35,19 +34,6 @@ def text_of(deltas):
     return "".join(delta.text for delta in deltas)
 
 
-def fragments(*parts, finish="tool_calls"):
-    return [*(chunk({"tool_calls": [part]}) for part in parts), chunk({}, finish)]
-
-
-def part(index=None, call_id=None, name=None, arguments=None):
-    function = {k: v for k, v in {"name": name, "arguments": arguments}.items() if v is not None}
-    return {
-        **({} if index is None else {"index": index}),
-        **({} if call_id is None else {"id": call_id}),
-        "function": function,
-    }
-
-
 async def test_tokens_come_as_they_were_sent_and_the_last_delta_ends_it(model, vendor):
     vendor.script([Reply("Twenty days. 二十天。", usage={"prompt_tokens": 12, "completion_tokens": 7})])
     deltas = await ask(model)
@@ -67,159 +53,6 @@ async def test_messages_and_tools_go_out_byte_for_byte_and_last(model, vendor):
     )
     assert sent.headers["Authorization"] == f"Bearer {CANARY}"
     assert sent.body["stream_options"] == {"include_usage": True}
-
-
-ODD_CHUNKS = {
-    "empty choices first and last": [{"choices": []}, chunk({"content": "ok"}), chunk({}, "stop"), {"choices": []}],
-    "null delta": [chunk(None), chunk({"content": "ok"}), chunk(None, "stop")],
-    "null content": [chunk({"content": None}), chunk({"content": "ok"}), chunk({"content": None}, "stop")],
-    "finish reason empty until the end": [
-        {**chunk({"content": "ok"}), "choices": [{"delta": {"content": "ok"}, "finish_reason": ""}]},
-        chunk({}, "stop"),
-    ],
-    "no object, no id": [{"choices": [{"delta": {"content": "ok"}, "finish_reason": "stop"}]}],
-    "content in parts": [chunk({"content": [{"type": "text", "text": "ok"}]}), chunk({}, "stop")],
-    "strangers": [None, 5, "x", [], {"choices": None}, {"choices": [None]}, chunk({"content": "ok"}, "stop")],
-    "unknown reason": [chunk({"content": "ok"}), chunk({}, "eos")],
-}
-
-
-@pytest.mark.parametrize("chunks", ODD_CHUNKS.values(), ids=ODD_CHUNKS)
-async def test_chunks_of_odd_shapes_are_tolerated(model, vendor, chunks):
-    vendor.script([Reply(chunks=chunks)])
-    deltas = await ask(model)
-    assert text_of(deltas) == "ok"
-    assert deltas[-1].finish_reason == "stop"
-
-
-async def test_usage_on_every_chunk_is_not_summed(model, vendor):
-    running = [{**chunk({"content": "a"}), "usage": {"prompt_tokens": 9, "completion_tokens": n}} for n in (1, 2, 3)]
-    vendor.script([Reply(chunks=[*running, chunk({}, "stop")])])
-    assert (await ask(model))[-1].usage.completion == 3
-
-
-@pytest.mark.parametrize(
-    "usage",
-    [
-        {"prompt_tokens": 100, "completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": 64}},
-        {"prompt_tokens": 100, "completion_tokens": 1, "prompt_cache_hit_tokens": 64},
-        {"prompt_tokens": 100, "completion_tokens": 1, "cached_tokens": 64},
-    ],
-)
-async def test_cached_tokens_by_any_name(model, vendor, usage):
-    vendor.script([Reply("ok", usage=usage)])
-    assert (await ask(model))[-1].usage.cached == 64
-
-
-async def test_usage_that_never_comes_is_estimated_and_says_so(model, vendor):
-    vendor.script([Reply("one two three four five six", usage=None)])
-    usage = (await ask(model))[-1].usage
-    assert usage.estimated
-    assert usage.completion > 3
-    assert usage.prompt > 3
-
-
-A, B = ("a", '{"x": 1}'), ("b", '{"y": 2}')
-CALLS = {
-    "interleaved, id on the first only": [
-        part(0, "1", "a", '{"x"'), part(1, "2", "b", '{"y"'), part(0, arguments=": 1}"), part(1, arguments=": 2}"),
-    ],
-    "two ids, one index": [part(0, "1", "a", '{"x": 1}'), part(0, "2", "b", '{"y": '), part(0, arguments="2}")],
-    "no index": [
-        part(call_id="1", name="a", arguments='{"x": '), part(arguments="1}"),
-        part(call_id="2", name="b", arguments='{"y": 2}'),
-    ],
-    "head and tail at different indices": [
-        part(0, "1", "a", '{"x": '), part(1, "1", arguments="1}"), part(2, "2", "b", '{"y": 2}'),
-    ],
-    "id in every fragment": [
-        part(0, "1", "a", '{"x": '), part(0, "1", arguments="1}"),
-        part(1, "2", "b", '{"y": '), part(1, "2", arguments="2}"),
-    ],
-    "name in every fragment": [
-        part(0, "1", "a", '{"x": '), part(0, name="a", arguments="1}"),
-        part(1, "2", "b", ""), part(1, name="b", arguments='{"y": 2}'),
-    ],
-    "arguments as an object": [part(0, "1", "a", {"x": 1}), part(1, "2", "b", {"y": 2})],
-    "empty ids": [part(0, "", "a", '{"x": '), part(0, "", arguments="1}"), part(1, "", "b", '{"y": 2}')],
-    "whole calls without id or index": [part(name="a", arguments='{"x": 1}'), part(name="b", arguments='{"y": 2}')],
-    "whole calls without id, all at index 0": [
-        part(0, name="a", arguments='{"x": 1}'), part(0, name="b", arguments='{"y": 2}'),
-    ],
-    "id after the name": [part(0, name="a"), part(0, "1", arguments='{"x": 1}'), part(1, "2", "b", '{"y": 2}')],
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("parts", CALLS.values(), ids=CALLS)
-async def test_tool_calls_are_neither_merged_nor_lost(model, vendor, parts):
-    vendor.script([Reply(chunks=fragments(*parts))])
-    deltas = await ask(model)
-    calls = deltas[-1].tool_calls
-    assert [(one["function"]["name"], one["function"]["arguments"]) for one in calls] == [A, B]
-    assert len({one["id"] for one in calls} - {""}) == 2
-    assert all(delta.tool_calls is None for delta in deltas[:-1])
-
-
-async def test_the_same_tool_twice_without_ids_stays_two_calls(model, vendor):
-    same = part(0, name="a", arguments='{"x": 1}')
-    vendor.script([Reply(chunks=fragments(same, same))])
-    assert len((await ask(model))[-1].tool_calls) == 2
-
-
-async def test_calls_with_finish_reason_stop_are_calls(model, vendor):
-    vendor.script([Reply(chunks=fragments(part(0, "1", "a", "{}"), finish="stop"))])
-    last = (await ask(model))[-1]
-    assert (last.finish_reason, len(last.tool_calls)) == ("tool_calls", 1)
-
-
-async def test_a_call_cut_by_the_length_limit_is_never_delivered(model, vendor):
-    vendor.script([Reply(chunks=fragments(part(0, "1", "a", '{"x": '), finish="length"))])
-    last = (await ask(model))[-1]
-    assert (last.finish_reason, last.tool_calls) == ("length", None)
-
-
-THINKING = {
-    "a field of its own": Reply("yes", reasoning="let me see"),
-    "another name": Reply(chunks=[chunk({"reasoning": "let me see"}), chunk({"content": "yes"}), chunk({}, "stop")]),
-    "details": Reply(
-        chunks=[chunk({"reasoning_details": [{"text": "let me see"}]}), chunk({"content": "yes"}), chunk({}, "stop")]
-    ),
-    "tags": Reply(pieces=["<think>let me see</think>yes"]),
-    "tags in pieces": Reply(pieces=[*"\n<think>let me see</think>\n\nyes"]),
-    "longer tags": Reply(pieces=["<thin", "king>let me", " see</thinking", ">yes"]),
-}
-
-
-@pytest.mark.parametrize("reply", THINKING.values(), ids=THINKING)
-async def test_thinking_never_leaks_into_the_answer(model, vendor, reply):
-    vendor.script([reply])
-    deltas = await ask(model)
-    assert text_of(deltas) == "yes"
-    assert "".join(delta.reasoning for delta in deltas) == "let me see"
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "The tag <think> opens, </think> closes.",
-        "< 5",
-        "a <thin line",
-        "x </think",
-        "<thorough>",
-        "<think",
-        "`</think>`\n",
-    ],
-)
-async def test_an_answer_about_tags_is_left_alone(model, vendor, text):
-    vendor.script([Reply(pieces=[*text])])
-    assert text_of(await ask(model)) == text
-
-
-async def test_a_block_that_is_never_closed_is_all_thinking(model, vendor):
-    vendor.script([Reply(pieces=["<think>", "on and on"])])
-    deltas = await ask(model)
-    assert text_of(deltas) == ""
-    assert "".join(delta.reasoning for delta in deltas) == "on and on"
 
 
 async def test_a_missing_opener_is_learnt_from_the_first_answer(model, vendor):

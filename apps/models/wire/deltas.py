@@ -117,10 +117,10 @@ def _count(value: Any) -> int:
 
 
 def _status(error: Any) -> int:
-    """Read an HTTP status from an error's code; vendors put numbers, digits or words there."""
+    """Read an HTTP status from an error's code; vendors put numbers of their own, digits or words there."""
     for name in ("code", "status", "http_status") if isinstance(error, dict) else ():
         value = error.get(name)
-        if isinstance(value, int) or (isinstance(value, str) and value.isdigit()):
+        if (isinstance(value, int) or (isinstance(value, str) and value.isdigit())) and 400 <= int(value) <= 599:
             return int(value)
         if isinstance(value, str) and ("rate" in value.lower() or "overload" in value.lower()):
             return 429
