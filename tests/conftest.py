@@ -10,7 +10,7 @@ import pytest
 
 from knowsphere import postgres
 
-pytest_plugins = ["tests.vendor.plugin"]
+pytest_plugins = ["tests.vendor.plugin", "tests.canary"]
 
 postgres.hold()
 

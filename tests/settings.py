@@ -14,3 +14,5 @@ from knowsphere.settings import *  # noqa: F403
 CHAT_MODEL = FAST_MODEL = GRADE_MODEL = VISION_MODEL = EMBEDDING_MODEL = RERANK_MODEL = ASR_MODEL = ""
 OPENAI_API_KEY = EMBEDDING_API_KEY = RERANK_API_KEY = ASR_API_KEY = ""
 EMBEDDER_THREADS = 1
+
+MIDDLEWARE = ["tests.canary.ResponseWatch", *MIDDLEWARE]  # noqa: F405 (of the product's settings)
