@@ -1,19 +1,24 @@
 """One streamed call of the main model: the request's layout, the answer's way to the asker."""
 
+import logging
+import zlib
 from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from typing import Any
 
 from apps.agents.citations import CitationFilter
 from apps.agents.context import TurnContext
 from apps.agents.context_layout import lay_out, turn_context
 from apps.agents.errors import EmptyAnswer
-from apps.agents.handoff import handed_off
-from apps.agents.prefix import fingerprint, request_bytes, shared_length
+from apps.agents.handoff import Handoff, handed_off
+from apps.agents.prefix import UNNAMED, fingerprint, place_of_break, request_bytes, shared_length
 from apps.agents.prompts import identity
 from apps.agents.state import TurnState, ids_of_turns
 from apps.common.text import storable
 from apps.models.chat import ChatRequest, Wire
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +61,40 @@ def request_for(state: TurnState, context: TurnContext, *, tools: Sequence[Wire]
         temperature=context.agent.temperature,
         max_tokens=context.agent.max_tokens,
         thinking=context.agent.thinking,
+        stable=len(identity(context.agent)),
+        cache_key=str(context.conversation_id),
     )
     sent = request_bytes(request.tools, messages)
     mark = fingerprint(sent)
-    context.record.request_bytes += len(sent)
-    context.record.reused_bytes += shared_length(state.get("fingerprint", b""), mark)
+    _measure(state, context, request, sent, mark)
     return request, mark
+
+
+def _measure(state: TurnState, context: TurnContext, request: ChatRequest, sent: bytes, mark: bytes) -> None:
+    """Write down what this request repeats of the one before, and where it stops to."""
+    record, before = context.record, state.get("fingerprint", b"")
+    beginning = beginning_of(request, record.handoff)
+    last = state.get("beginning") or []
+    place = place_of_break(
+        before,
+        mark,
+        first_of_turn=not record.requests,
+        head_changed=last[:1] != beginning[:1],
+        handoff_changed=last[1:] != beginning[1:],
+        stepped=not record.compacted,
+    )
+    if place == UNNAMED:
+        logger.warning("turn %s: the prompt's beginning changed within the turn", context.turn_id)
+    reused = shared_length(before, mark)
+    record.requests.append({"bytes": len(sent), "reused": reused, "break": place})
+    record.request_bytes += len(sent)
+    record.reused_bytes += reused
+
+
+def beginning_of(request: ChatRequest, handoff: Handoff) -> list[str]:
+    """Return what stands for the beginning of a request: tools with system message, and the handoff."""
+    head = request_bytes(request.tools, request.messages[:1])
+    return [format(zlib.crc32(head), "08x"), str(handoff.upto)]
 
 
 async def answer(context: TurnContext, request: ChatRequest, *, final: bool = False, held: bool = False) -> Reply:
@@ -126,3 +159,9 @@ def _pass_on(context: TurnContext, text: str, between: str, kept: list[str] | No
     else:
         kept.append(between + text)
     return ""
+
+
+def last_request(context: TurnContext, request: ChatRequest, mark: bytes) -> dict[str, Any]:
+    """Return what the state keeps of a request, for the next one to be measured against."""
+    beginning = beginning_of(request, context.record.handoff)
+    return {"fingerprint": mark, "beginning": beginning, "prompt_tokens": context.record.prompt_tokens}

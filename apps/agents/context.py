@@ -107,6 +107,8 @@ class TurnRecord:
     calls: int = 0
     repeats: int = 0
     rounds: int = 0
+    requests: list[dict[str, Any]] = field(default_factory=list)  # of the main model: bytes, reused, break
+    compacted: bool = False  # turns were handed off in this turn, because the prompt was full
     request_bytes: int = 0
     reused_bytes: int = 0
     unknown_citations: int = 0

@@ -12,6 +12,8 @@ import orjson
 
 from apps.models.chat import Wire
 
+TURN_BORDER, WINDOW_STEP, HANDOFF, SWITCH = "turn_border", "window_step", "handoff", "changed_switch"
+UNNAMED = "unnamed"  # a mistake of ours: nothing else may break a prompt's beginning
 BLOCK = 128
 SUM = 4
 
@@ -39,3 +41,25 @@ def shared_length(before: bytes, now: bytes) -> int:
             break
         blocks += 1
     return blocks * BLOCK
+
+
+def place_of_break(
+    before: bytes, now: bytes, *, first_of_turn: bool, head_changed: bool, handoff_changed: bool, stepped: bool
+) -> str:
+    """Return where a request stopped to repeat the one before it; "" where it repeats all of it.
+
+    Args:
+        before: the fingerprint of the conversation's last request; empty where there was none.
+        now: that of this one.
+        first_of_turn: whether this is the turn's first request: the last one's turn context is gone.
+        head_changed: whether tools or system message are others: a switch, the agent or the route.
+        handoff_changed: whether other turns stand in the handoff.
+        stepped: whether they left by a step of the window, behind an answer.
+    """
+    if not before or now.startswith(before):
+        return ""
+    if head_changed:
+        return SWITCH
+    if handoff_changed:
+        return WINDOW_STEP if stepped else HANDOFF
+    return TURN_BORDER if first_of_turn else UNNAMED

@@ -224,6 +224,7 @@ class _Turn:
             "cached": record.usage.cached,
             "estimated": record.usage.estimated,
             "prefix_reused": round(record.reused_bytes / record.request_bytes, 4) if record.request_bytes else 0.0,
+            "requests": record.requests,
             "unknown_citations": record.unknown_citations,
             "answered": _answered(record, error),
             "cost": None if cost is None else float(cost),

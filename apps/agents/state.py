@@ -36,7 +36,7 @@ class TurnState(TypedDict, total=False):
     so that a checkpoint that missed one is noticed. ``prompt_tokens`` is what the main model's last
     request cost, as its vendor counted. ``plan`` are the steps of the newest plan.
     ``handoff_shown`` is the handoff that the asker has seen.
-    ``fingerprint`` stands for the bytes of the last request (see ``prefix``). ``documents`` says for
+    ``fingerprint`` and ``beginning`` stand for the bytes of the last request (see ``prefix``). ``documents`` says for
     each call of a tool which documents its result shows; ``withdrawn`` are calls of earlier turns
     with one that may not be read any more. Untracked values live for one turn and never reach a
     checkpoint.
@@ -53,6 +53,7 @@ class TurnState(TypedDict, total=False):
     image_description: str
     sources: list[dict[str, Any]]
     fingerprint: bytes
+    beginning: list[str]
     documents: Annotated[dict[str, list[str]], join]
     withdrawn: Annotated[list[str], UntrackedValue]
     recent_pairs: Annotated[list[tuple[str, str]], UntrackedValue]

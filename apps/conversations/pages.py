@@ -71,6 +71,11 @@ class ShownTurn:
         return round(100 * self.usage.get("cached", 0) / self.usage["prompt"]) if self.usage else 0
 
     @property
+    def reused_percent(self) -> int:
+        """The share of the prompts' bytes that repeated the request before, in hundredths."""
+        return round(100 * float(self.usage.get("prefix_reused", 0)))
+
+    @property
     def by_builtin(self) -> bool:
         """Whether the small built-in model answered."""
         return self.turn.model.startswith("builtin")

@@ -75,6 +75,8 @@ class ChatRequest:
     parallel_tool_calls: bool | None = None
     thinking: bool | None = None  # None: what was chosen for the model
     logprobs: int = 0  # how many alternatives of the first token are wanted
+    stable: int = 0  # characters of the first message that no later request changes; 0: all of it
+    cache_key: str = ""  # the same for requests that begin alike, for vendors that route by it
     purpose: str = "answer"  # who asks: "answer", "understand", "title", …; for the ledger and logs
 
 

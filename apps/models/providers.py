@@ -50,6 +50,7 @@ class Vendor:
     replay: str = "never"
     reasoning_field: str = "reasoning_content"
     caches: bool = False  # explicit breakpoints
+    cache_key: str = ""  # the field by which requests that begin alike find the same cache
     needs_key: bool = True
 
 
@@ -70,7 +71,14 @@ _TABLE = (
         reasoning_field="reasoning",
         needs_key=False,
     ),
-    Vendor("openai", "OpenAI", "https://api.openai.com/v1", frozenset({CHAT, EMBEDDING, VISION, SPEECH})),
+    # platform.openai.com/docs/guides/prompt-caching: prompt_cache_key
+    Vendor(
+        "openai",
+        "OpenAI",
+        "https://api.openai.com/v1",
+        frozenset({CHAT, EMBEDDING, VISION, SPEECH}),
+        cache_key="prompt_cache_key",
+    ),
     # docs.siliconflow.cn/en/api-reference/embeddings/create-embeddings
     Vendor(
         "siliconflow",

@@ -7,6 +7,7 @@ import orjson
 
 from apps.common.text import storable
 from apps.models.chat import ChatRequest, ResolvedModel, Wire
+from apps.models.providers import VENDORS, vendor_at
 
 THINKING: dict[str, Callable[[bool], dict[str, Any]]] = {  # how vendors write the switch
     "type": lambda on: {"thinking": {"type": "enabled" if on else "disabled"}},
@@ -44,7 +45,10 @@ def chat_body(model: ResolvedModel, request: ChatRequest, *, stream: bool) -> di
         if request.parallel_tool_calls is not None and "parallel_tool_calls" in can:
             body["parallel_tool_calls"] = request.parallel_tool_calls
         body["tools"] = request.tools
-    body["messages"] = with_breakpoint(request.messages) if "cache_breakpoints" in can else request.messages
+    if request.cache_key and (name := VENDORS[vendor_at(model.base_url)].cache_key):
+        body[name] = request.cache_key
+    marked = "cache_breakpoints" in can
+    body["messages"] = with_breakpoint(request.messages, request.stable) if marked else request.messages
     return body
 
 
@@ -55,19 +59,23 @@ def _format(wanted: dict[str, Any] | None, can: frozenset[str]) -> dict[str, Any
     return {"type": "json_object"} if "json_mode" in can else None
 
 
-def with_breakpoint(messages: list[Wire]) -> list[Wire]:
-    """Mark the end of the system prompt, which stays the same, as worth caching."""
+def with_breakpoint(messages: list[Wire], stable: int = 0) -> list[Wire]:
+    """Mark the end of what stays the same in the system prompt (``stable`` characters; 0: all) as worth caching."""
     if not messages or messages[0]["role"] != "system" or not isinstance(messages[0]["content"], str):
         return messages
-    part = {"type": "text", "text": messages[0]["content"], "cache_control": {"type": "ephemeral"}}
-    return [{**messages[0], "content": [part]}, *messages[1:]]
+    text = messages[0]["content"]
+    cut = stable if 0 < stable < len(text) else len(text)
+    parts = [{"type": "text", "text": text[:cut], "cache_control": {"type": "ephemeral"}}]
+    if text[cut:]:
+        parts.append({"type": "text", "text": text[cut:]})
+    return [{**messages[0], "content": parts}, *messages[1:]]
 
 
 def without_breakpoint(messages: list[Wire]) -> list[Wire]:
     """Undo ``with_breakpoint``, for an endpoint that refuses the mark."""
     match messages:
-        case [{"content": [{"text": text, "cache_control": _}]} as first, *rest]:
-            return [{**first, "content": text}, *rest]
+        case [{"content": [{"text": text, "cache_control": _}, *more]} as first, *rest]:
+            return [{**first, "content": "".join([text, *(part["text"] for part in more)])}, *rest]
     return messages
 
 

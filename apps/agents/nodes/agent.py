@@ -7,7 +7,7 @@ from uuid import uuid4
 import orjson
 from langgraph.runtime import Runtime
 
-from apps.agents.answering import Reply, answer, request_for
+from apps.agents.answering import Reply, answer, last_request, request_for
 from apps.agents.context import TurnContext
 from apps.agents.evidence import cited_unread, nothing_said, owes_search, owes_something
 from apps.agents.messages import INTERRUPTED_ANSWER
@@ -53,7 +53,7 @@ async def agent(state: TurnState, runtime: Runtime[TurnContext]) -> dict[str, An
         message = {"role": "assistant", "content": reply.content or None, "tool_calls": calls}
     if reply.reasoning and _is_replayed(message, context.reasoning_replay):
         message["reasoning_content"] = reply.reasoning
-    return {"messages": [message], "fingerprint": mark, "prompt_tokens": context.record.prompt_tokens}
+    return {"messages": [message], **last_request(context, request, mark)}
 
 
 def _is_replayed(message: Wire, policy: str) -> bool:

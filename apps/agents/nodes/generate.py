@@ -4,7 +4,7 @@ from typing import Any
 
 from langgraph.runtime import Runtime
 
-from apps.agents.answering import answer, request_for
+from apps.agents.answering import answer, last_request, request_for
 from apps.agents.context import TurnContext
 from apps.agents.messages import INTERRUPTED_ANSWER
 from apps.agents.state import TurnState
@@ -24,4 +24,4 @@ async def generate(state: TurnState, runtime: Runtime[TurnContext]) -> dict[str,
     request, mark = request_for(state, context, tools=())
     reply = await answer(context, request)
     message = {"role": "assistant", "content": reply.content or INTERRUPTED_ANSWER}
-    return {"messages": [message], "fingerprint": mark, "prompt_tokens": context.record.prompt_tokens}
+    return {"messages": [message], **last_request(context, request, mark)}

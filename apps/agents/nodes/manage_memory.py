@@ -38,7 +38,7 @@ async def manage_memory(state: TurnState, runtime: Runtime[TurnContext]) -> dict
     """
     context = runtime.context
     if count := overflowing(context, state):
-        await hand_off(context, state, count, current=True)
+        context.record.compacted = await hand_off(context, state, count, current=True) is not None
     shown = _show_handoff(context, state.get("handoff_shown", ""))
     statements = [match.strip() for match in STATEMENT.findall(context.question)]
     if statements:
