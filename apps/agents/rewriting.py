@@ -23,7 +23,7 @@ POINTERS = _listed(
 # Words that a rewrite may bring in without their having been said before.
 GLUE = _listed(
     "the a an of in on at for to from by with and or is are was were do does did has have had be been "
-    "what which who whom whose when where why how many much",
+    "what which who whom whose when where why how many much either besides except during between near",
     "的了在是和与及或有对于中为从到什么哪谁何时地怎样多少吗呢是否几个关",
 )
 # Words by which a question shows that it leans on what was said before.
