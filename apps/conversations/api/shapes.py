@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 from rest_framework import serializers
 
 from apps.conversations import frames
-from apps.conversations.models import Attachment, Citation, Conversation, Message, Turn
+from apps.conversations.models import Attachment, Citation, Conversation, Feedback, Message, Turn
 from apps.workspaces.api.shapes import InWorkspace
 
 
@@ -109,6 +109,24 @@ class CitationOut(serializers.ModelSerializer[Citation]):
     def get_heading(self, citation: Any) -> str:
         """Return where it stands, while it may be read."""
         return citation.heading if citation.readable else ""
+
+
+class FeedbackOut(serializers.ModelSerializer[Feedback]):
+    """What you think of an answer."""
+
+    class Meta:
+        model = Feedback
+        fields: ClassVar = ["id", "turn", "good", "reason", "comment", "kept", "created_at", "changed_at"]
+        read_only_fields = fields
+
+
+class FeedbackIn(serializers.Serializer[Any]):
+    """Whether an answer is good, and why not. `kept` offers it as a case of a data set."""
+
+    good = serializers.BooleanField()
+    reason = serializers.ChoiceField(choices=Feedback.Reason.choices, required=False)
+    comment = serializers.CharField(max_length=4000, required=False, allow_blank=True)
+    kept = serializers.BooleanField(required=False)
 
 
 class MessageOut(serializers.ModelSerializer[Message]):

@@ -14,8 +14,9 @@ from apps.common.database import wait_for
 from apps.common.errors import KnowSphereError
 from apps.common.text import whole
 from apps.conversations import services, watching
-from apps.conversations.api.shapes import CitationOut, EventsOut, EventsQuery, TurnOut
-from apps.conversations.models import Citation, Turn
+from apps.conversations.api.shapes import CitationOut, EventsOut, EventsQuery, FeedbackIn, FeedbackOut, TurnOut
+from apps.conversations.models import Citation, Feedback, Turn
+from apps.conversations.services.rating import rate_turn, withdraw_rating
 from apps.rest.operations import Operation
 from apps.rest.views import ApiView
 from apps.workspaces.models import User
@@ -91,6 +92,28 @@ class StopTurn(ApiView):
         if turn.status in Turn.ACTIVE:
             wait_for(services.stop_turn, turn.conversation, turn.pk)
         return self.answer(self.row(turn_id))
+
+
+class FeedbackOfTurn(ApiView):
+    """What you think of an answer."""
+
+    operations = {
+        "POST": Operation(input=FeedbackIn, output=FeedbackOut, scope=WRITE),
+        "DELETE": Operation(status=204, scope=WRITE),
+    }
+
+    def rows(self) -> QuerySet[Feedback]:
+        return Feedback.objects.visible_to(self.who)
+
+    def on_post(self, request: Request, turn_id: UUID) -> Response:
+        """Say whether an answer was good, and why not; a later word replaces an earlier one."""
+        turn = self.row(turn_id, Turn.objects.visible_to(self.who))
+        return self.answer(rate_turn(turn=turn, actor=self.who, **self.taken()))
+
+    def on_delete(self, request: Request, turn_id: UUID) -> Response:
+        """Take back what you said."""
+        withdraw_rating(turn=self.row(turn_id, Turn.objects.visible_to(self.who)), actor=self.who)
+        return self.done()
 
 
 class CitationsOfTurn(ApiView):

@@ -13,6 +13,7 @@ urlpatterns = [
     path(TURN, turns.OneTurn.as_view(), name="turn"),
     path(f"{TURN}events/", turns.EventsOfTurn.as_view(), name="events-of-turn"),
     path(f"{TURN}stop/", turns.StopTurn.as_view(), name="stop-turn"),
+    path(f"{TURN}feedback/", turns.FeedbackOfTurn.as_view(), name="feedback-of-turn"),
     path(f"{TURN}citations/", turns.CitationsOfTurn.as_view(), name="citations-of-turn"),
     path("messages/", threads.Messages.as_view(), name="messages"),
     path("messages/<uuid:message_id>/", threads.OneMessage.as_view(), name="message"),

@@ -34,6 +34,12 @@ class MemoryItemIn(InWorkspace):
     text = serializers.CharField(max_length=1000)
 
 
+class MemoryItemChange(serializers.Serializer[Any]):
+    """Other words for a statement."""
+
+    text = serializers.CharField(max_length=1000)
+
+
 class MemoryItems(ApiView):
     """What is remembered about you, across conversations. Nobody else sees it."""
 
@@ -65,12 +71,21 @@ class OneMemoryItem(ApiView):
 
     operations: ClassVar[Any] = {
         "GET": Operation(output=MemoryItemOut, scope=READ),
+        "PATCH": Operation(input=MemoryItemChange, output=MemoryItemOut, scope=WRITE),
         "DELETE": Operation(status=204, scope=WRITE),
     }
 
     def on_get(self, request: Request, item_id: UUID) -> Response:
         """Return a statement."""
         return self.answer(self.row(item_id, MemoryItem.objects.visible_to(self.who)))
+
+    def rows(self) -> QuerySet[MemoryItem]:
+        return MemoryItem.objects.visible_to(self.who)
+
+    def on_patch(self, request: Request, item_id: UUID) -> Response:
+        """Change the words of a statement."""
+        services.update_item(item=self.row(item_id), text=self.taken()["text"])
+        return self.answer(self.row(item_id))
 
     def on_delete(self, request: Request, item_id: UUID) -> Response:
         """Forget a statement at once."""
