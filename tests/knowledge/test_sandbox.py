@@ -70,6 +70,25 @@ def test_a_child_cannot_be_talked_into_another_architecture_or_a_socket_later():
     assert done.stdout.split() == ["refused", "refused"], done.stderr
 
 
+def test_no_file_is_left_but_its_own_code(tmp_path):
+    secret = tmp_path / "secret"
+    secret.write_text("secret")
+    script = (
+        "from apps.knowledge.sandbox import isolation\n"
+        f"held = open({str(secret)!r})\n"
+        "if not isolation.forbid_files(isolation.own_code()): raise SystemExit(77)\n"
+        f"for path, mode in (({str(secret)!r}, 'r'), ('/etc/passwd', 'r'), ({str(tmp_path / 'new')!r}, 'w')):\n"
+        "    try: open(path, mode)\n"
+        "    except PermissionError: print('refused')\n"
+        "import wave, lxml.etree\n"
+        "print(held.read())\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    if done.returncode == 77:
+        pytest.skip("no Landlock here")
+    assert done.stdout.split() == ["refused", "refused", "refused", "secret"], done.stderr
+
+
 def read(data, content_type="text/plain", **more):
     return reader.read(io.BytesIO(data), content_type, **more)
 

@@ -12,6 +12,7 @@ too, then the bytes of the Markdown and of pictures, never a pickle: the reading
 
 import inspect
 import json
+import mimetypes
 import os
 import select
 import signal
@@ -81,6 +82,8 @@ def main() -> None:
     isolation.end_with_parent()
     control = socket.socket(fileno=0)
     isolation.leave_network()
+    mimetypes.init()  # both read a file of the system's, which the readers may not
+    time.tzset()
     reader = Reader()
     while True:
         message, descriptors, _, _ = socket.recv_fds(control, REQUEST_BYTES, 2)
@@ -129,6 +132,7 @@ def _confine(request: dict[str, Any], *, cpu: bool) -> None:
         cpu_s=request["cpu_s"] if cpu else 0,
         output_bytes=request["output_bytes"],
     )
+    isolation.forbid_files(isolation.own_code())
     isolation.forbid_system_calls()
     isolation.forbid_in_python()
 
