@@ -6,6 +6,7 @@ import re
 import time
 import unicodedata
 
+import psutil
 import pytest
 from django.conf import settings
 
@@ -74,6 +75,8 @@ def test_the_table_of_formats_is_the_one_in_the_code():
 
 
 def test_bombs_end_with_a_word_and_the_next_file_is_read(data_folder):
+    ours = psutil.Process()
+    before, sockets = ours.memory_info().rss, len(ours.net_connections())
     for path in sorted((data_folder / "bombs/files").iterdir()):
         began = time.monotonic()
         try:
@@ -84,3 +87,5 @@ def test_bombs_end_with_a_word_and_the_next_file_is_read(data_folder):
         assert "root:" not in found, path.name
         assert time.monotonic() - began < 60, path.name
         assert read(b"still here", "a.txt").markdown == "still here"
+    assert ours.memory_info().rss - before < 64 << 20
+    assert len(ours.net_connections()) <= sockets

@@ -1,13 +1,14 @@
-"""File formats KnowSphere reads. To add one: write ``parsers/<format>.py``, add its line here.
+"""File formats KnowSphere reads. To add one: write ``parsers/<format>.py``, add its row in ``formats.py``.
 
 A parser is a function from an open file to ``Parsed``. It runs in the sandbox (no database, no
 network, limits on time and memory), so it imports no Django, and raises ParseFailure with a code of
-``apps.knowledge.errors``. ``content_types`` has to know the format's content type too.
+``apps.knowledge.errors``.
 """
 
 from apps.common.registry import Registry
 from apps.knowledge.parsers import content_types as kind
 from apps.knowledge.parsers.content_types import DOCX as DOCX
+from apps.knowledge.parsers.formats import FORMATS
 from apps.knowledge.parsers.parsed import Parse
 
 PARSERS = Registry[Parse](
@@ -56,6 +57,7 @@ PARSERS = Registry[Parse](
         kind.ONE: "apps.knowledge.parsers.onenote.parse_onenote",
         **dict.fromkeys(kind.PICTURES, "apps.knowledge.parsers.pictures.parse_picture"),
         **dict.fromkeys(kind.RECORDINGS, "apps.knowledge.parsers.recordings.parse_recording"),
+        **{one.content_type: one.parser for one in FORMATS},
         kind.ENCRYPTED_OFFICE: "apps.knowledge.parsers.encrypted.parse_encrypted_office",
     },
 )

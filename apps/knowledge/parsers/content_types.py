@@ -9,6 +9,8 @@ import re
 import zipfile
 from pathlib import PurePath
 
+from apps.knowledge.parsers.formats import FORMATS, Format
+
 _OPEN_XML = "application/vnd.openxmlformats-officedocument"
 _OPEN_DOCUMENT = "application/vnd.oasis.opendocument"
 DOCX = f"{_OPEN_XML}.wordprocessingml.document"
@@ -29,7 +31,7 @@ PICTURES = ("image/png", "image/jpeg", "image/gif", "image/tiff", "image/bmp", "
 RECORDINGS = ("audio/mpeg", "audio/x-wav", "audio/ogg", "audio/flac", "audio/mp4")
 UNKNOWN = "application/octet-stream"
 
-MAGIC = (
+MAGIC = [
     (b"PK\x03\x04", ZIP),
     (b"PK\x05\x06", ZIP),
     (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", OLE),
@@ -53,7 +55,7 @@ MAGIC = (
     (b"MZ", "application/x-executable"),
     (b"SQLite format 3\x00", "application/vnd.sqlite3"),
     (b"ITSF", "application/vnd.ms-htmlhelp"),
-)
+]
 RIFF = {b"WAVE": "audio/x-wav", b"WEBP": "image/webp"}
 MPEG4 = {b"hei": "image/heic", b"mif": "image/heic", b"M4A": "audio/mp4"}
 TYPED_ZIP = (EPUB, ODT, ODS, ODP)  # name themselves in their first entry
@@ -141,6 +143,19 @@ OTHER_ENDINGS = {
     ".wav": "audio/x-wav",
 }
 PROMISES = {**ZIP_ENDINGS, **OLE_ENDINGS, **TEXT_ENDINGS, **OTHER_ENDINGS}
+
+
+def learn(row: Format) -> None:
+    """Know files of a format by how they begin and by the endings of their names."""
+    MAGIC.extend((magic, row.content_type) for magic in row.magic)
+    endings = dict.fromkeys(row.endings, row.content_type)
+    (TEXT_ENDINGS if row.text else OTHER_ENDINGS).update(endings)
+    PROMISES.update(endings)
+
+
+for _row in FORMATS:
+    learn(_row)
+
 BOMS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff", b"\xff\xfe\x00\x00", b"\x00\x00\xfe\xff")
 HTML_START = re.compile(
     rb"\A\s*+(?:<\?xml[^>]*>\s*)?+(?><!--.*?-->\s*)*+<(?:!doctype\s+html|html|head|body)\b", re.I | re.S
