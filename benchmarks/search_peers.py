@@ -90,7 +90,7 @@ def langchain(database: dict[str, str], rows: list[Any], questions: list[Any]) -
     store = PGVectorStore.create_sync(engine, Given(), "peer_langchain", hybrid_search_config=hybrid)
     for at in range(0, len(rows), 500):
         part = rows[at : at + 500]
-        store.add_embeddings([row[1] for row in part], [json.loads(row[2]) for row in part])
+        store.add_embeddings([row[1] for row in part], [_vector(row[2]) for row in part])
     store.apply_hybrid_search_index()
 
     def ask(question: Any) -> int:
@@ -119,7 +119,7 @@ def haystack(database: dict[str, str], rows: list[Any], questions: list[Any]) ->
     )
     for at in range(0, len(rows), 500):
         part = rows[at : at + 500]
-        store.write_documents([Document(id=row[0], content=row[1], embedding=json.loads(row[2])) for row in part])
+        store.write_documents([Document(id=row[0], content=row[1], embedding=_vector(row[2])) for row in part])
     by_vector = PgvectorEmbeddingRetriever(document_store=store, top_k=8)
     by_words = PgvectorKeywordRetriever(document_store=store, top_k=8)
     joiner = DocumentJoiner(join_mode="reciprocal_rank_fusion", top_k=8)
@@ -151,7 +151,7 @@ def llama_index(database: dict[str, str], rows: list[Any], questions: list[Any])
     )
     for at in range(0, len(rows), 500):
         part = rows[at : at + 500]
-        store.add([TextNode(id_=row[0], text=row[1], embedding=json.loads(row[2])) for row in part])
+        store.add([TextNode(id_=row[0], text=row[1], embedding=_vector(row[2])) for row in part])
 
     def ask(question: Any) -> int:
         query = VectorStoreQuery(
@@ -164,6 +164,10 @@ def llama_index(database: dict[str, str], rows: list[Any], questions: list[Any])
         return len(store.query(query).nodes or ())
 
     return _timed(ask, questions)
+
+
+def _vector(text: str) -> list[float]:
+    return [float(number) for number in json.loads(text)]
 
 
 def _address(scheme: str, database: dict[str, str]) -> str:
