@@ -22,6 +22,7 @@ from knowsphere import postgres
 
 READ = 4  # passages, as the answerer reads
 LANGUAGES = ("en", "zh")
+Row = tuple[str, bool, float, bool]  # half, has an answer, confidence, a sentence holds it
 
 
 def lines(path: Path) -> list[dict[str, Any]]:
@@ -70,10 +71,8 @@ def questions(folder: Path, language: str) -> Iterator[tuple[str, str, list[str]
             yield row["id"], row["text"], []
 
 
-async def measure(
-    folder: Path, language: str, person: Any, base: Any, limit: int
-) -> list[tuple[str, bool, float, bool]]:
-    """Return for each question: half, whether it has an answer, the confidence, whether a sentence holds the answer."""
+async def measure(folder: Path, language: str, person: Any, base: Any, limit: int) -> list[Row]:
+    """Search and choose sentences for each question."""
     from apps.knowledge.retrieval.search import search
     from apps.models.builtin.extraction import Text, extract
 
@@ -93,7 +92,7 @@ async def measure(
     return found
 
 
-def shares(rows: list[tuple[str, bool, float, bool]], which: str, point: float) -> dict[str, float]:
+def shares(rows: list[Row], which: str, point: float) -> dict[str, float]:
     """Return the shares of one half at an operating point."""
     answerable = [row for row in rows if row[0] == which and row[1]]
     foreign = [row for row in rows if row[0] == which and not row[1]]
@@ -106,7 +105,7 @@ def shares(rows: list[tuple[str, bool, float, bool]], which: str, point: float) 
     }
 
 
-def choose(rows: list[tuple[str, bool, float, bool]]) -> float:
+def choose(rows: list[Row]) -> float:
     """Return the point of the tuning half at which the lesser of the two margins above their bars is greatest."""
 
     def margin(point: float) -> float:
