@@ -1,4 +1,4 @@
-"""The gateway against a bare aiohttp reader of the same streams: CPU a token, first token, and many at once.
+"""The gateway against a bare aiohttp reader of the same streams: CPU a token, first token, many at once; and intent.
 
 The scripted vendor runs in a process of its own. Bare reader and gateway take turns in this process, so that
 both meet the same machine; CPU is this process's own.
@@ -23,6 +23,7 @@ MANY = 200  # side by side, for the delay
 TOKENS = 300
 PER_SECOND = 20.0
 ROUNDS = 3
+INTENTS = 50
 BODY = {"model": "m", "stream": True, "messages": [{"role": "user", "content": "How many days?"}]}
 
 Pair = tuple[float, float]  # of the bare reader, of the gateway
@@ -38,7 +39,19 @@ def run() -> list[Ratio]:
         Ratio("CPU a token", cpu[1], cpu[0], "us", 1.5),
         Ratio(f"{MANY} streams, p95 delay of a token", delays[1], delays[0], "ms", 1.5),
         Ratio(f"{MANY} streams, the same against 20 ms", delays[1], 20.0, "ms", 1.0),
+        Ratio("intent without a model, CPU", _intent_cpu_ms(), 40.0, "ms", 1.0),
     ]
+
+
+def _intent_cpu_ms() -> float:
+    """Return the CPU of telling what a question wants, all threads of this process."""
+    from apps.models.builtin.intent import classify_now
+
+    classify_now("Hello")  # loads the embedder
+    began = time.process_time()
+    for number in range(INTENTS):
+        classify_now(f"How many days of leave do I get in year {number}, and may I carry any of them over?")
+    return (time.process_time() - began) * 1_000 / INTENTS
 
 
 async def _measure(fast: str, slow: str) -> tuple[Pair, Pair, Pair]:

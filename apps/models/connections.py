@@ -18,7 +18,7 @@ CONNECT_S = 10.0
 FIRST_BYTE_S = 120.0  # a thinking model may be silent for long before its first token
 BETWEEN_BYTES_S = 60.0
 WHOLE_CALL_S = 180.0  # calls that are not streamed
-WHOLE_STREAM_S = 3600.0  # streams of guarded endpoints, however slowly they drip
+WHOLE_STREAM_S = 3600.0  # streams, however slowly they drip
 WHOLE_CALL_BYTES = 2**26  # 64 embeddings of 4096 numbers are 6 MB
 
 _sessions: dict[tuple[asyncio.AbstractEventLoop, bool], "aiohttp.ClientSession"] = {}
@@ -34,7 +34,7 @@ def session(model: ResolvedModel) -> "aiohttp.ClientSession":
         _drop_closed_loops()
         _sessions[place] = aiohttp.ClientSession(
             connector=_connector(guarded=model.guarded),
-            timeout=aiohttp.ClientTimeout(total=WHOLE_STREAM_S if model.guarded else None, sock_connect=CONNECT_S),
+            timeout=aiohttp.ClientTimeout(total=WHOLE_STREAM_S, sock_connect=CONNECT_S),
             read_bufsize=2**17,
             cookie_jar=aiohttp.DummyCookieJar(),
         )

@@ -219,7 +219,7 @@ class BudgetForm(forms.Form):
     unit = forms.ChoiceField(
         label=_("Unit"), choices=[(unit, _("tokens") if unit == TOKENS else unit) for unit in UNITS]
     )
-    period = forms.ChoiceField(label=_("Every"), choices=Period.choices, initial=Period.MONTH)
+    period = forms.ChoiceField(label=_("Starts anew"), choices=Period.choices, initial=Period.MONTH)
     subject = forms.TypedChoiceField(label=_("Person"), required=False, empty_value=None)
 
     def __init__(self, *args: Any, people: list[tuple[str, str]], **kwargs: Any) -> None:

@@ -161,8 +161,8 @@ class Scope(models.TextChoices):
 class Period(models.TextChoices):
     """When a budget starts anew, by the calendar in UTC. A budget of answers has none."""
 
-    DAY = "day", _("Day")
-    MONTH = "month", _("Month")
+    DAY = "day", _("Each day")
+    MONTH = "month", _("Each month")
 
 
 TOKENS = "tokens"
@@ -177,7 +177,7 @@ class Budget(models.Model):
     subject = models.UUIDField(null=True, blank=True)  # one person or widget alone; null: each of them
     unit = models.CharField(_("Unit"), max_length=6, default=TOKENS)  # "tokens", or a currency: "CNY"
     amount = models.DecimalField(_("Limit"), max_digits=18, decimal_places=6)
-    period = models.CharField(_("Every"), max_length=10, choices=Period.choices, default=Period.MONTH)
+    period = models.CharField(_("Starts anew"), max_length=10, choices=Period.choices, default=Period.MONTH)
     by_operator = models.BooleanField(_("Set by the operator"), default=False)  # the workspace cannot lift it
     created_at = models.DateTimeField(auto_now_add=True)
 

@@ -227,8 +227,9 @@ def test_everything_of_a_model_can_be_changed(post, page, add):
     assert "standby of m-2" in page("show-model", standby.pk)
 
 
-def test_what_is_as_documented_is_not_stored(post, add):
+def test_what_is_as_documented_is_not_stored(post, page, add):
     row = add("text-embedding-v4", "embedding", provider="dashscope", base_url="")
+    assert 'placeholder="8192"' in page("show-model", row.pk)
     post("change-model", row.pk, **settings_of(row, max_batch=5))
     row.refresh_from_db()
     assert row.configuration == {"max_batch": 5}

@@ -25,7 +25,8 @@ def icon(name: str, classes: str = "") -> SafeString:
 def styled(field: forms.BoundField) -> SafeString:
     """Draw a form's control with the class that its kind has in the design."""
     kind = getattr(field.field.widget, "input_type", "")
-    return field.as_widget(attrs={} if kind in {"checkbox", "hidden"} else {"class": "input", "placeholder": ""})
+    shown = field.field.widget.attrs.get("placeholder", "")
+    return field.as_widget(attrs={} if kind in {"checkbox", "hidden"} else {"class": "input", "placeholder": shown})
 
 
 @register.filter

@@ -37,10 +37,10 @@ class Migration(migrations.Migration):
                 (
                     "period",
                     models.CharField(
-                        choices=[("day", "Day"), ("month", "Month")],
+                        choices=[("day", "Each day"), ("month", "Each month")],
                         default="month",
                         max_length=10,
-                        verbose_name="Every",
+                        verbose_name="Starts anew",
                     ),
                 ),
                 ("by_operator", models.BooleanField(default=False, verbose_name="Set by the operator")),
