@@ -32,8 +32,9 @@ check: .venv/.installed-dev  ## everything CI runs
 	$(BIN)/python manage.py makemigrations --check --dry-run
 	$(BIN)/python -m pytest -n auto --dist loadgroup --reruns 1 -rR --durations 15 --cov --cov-report=term:skip-covered
 
-fuzz: .venv/.installed-dev  ## 10,000 random worlds of rights against the plain rules (RIGHTS_SEED moves on)
+fuzz: .venv/.installed-dev  ## 10,000 random worlds of rights against the plain rules (RIGHTS_SEED moves on), 1,000 broken sockets
 	RIGHTS_DRAWS=10000 $(BIN)/python -m pytest -n auto tests/rights/test_property.py
+	DISCONNECTS=1000 $(BIN)/python -m pytest -n 0 tests/conversations/live/test_disconnects.py
 
 bench: .venv/.installed-dev  ## measured ratios against floors and peers of the same run
 	$(BIN)/python -m benchmarks

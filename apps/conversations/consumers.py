@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import aclosing
 from time import monotonic
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import orjson
@@ -16,6 +16,9 @@ from django.utils import translation
 from apps.common.errors import KnowSphereError, NotFound, ServiceUnavailable, Unexpected
 from apps.conversations import errors, frames, services, signin
 from apps.conversations.engine import ENGINE
+from apps.conversations.models import Conversation
+from apps.workspaces.models import User
+from apps.workspaces.principals import Principal, Who
 
 logger = logging.getLogger(__name__)
 
@@ -51,13 +54,24 @@ class RefusingConsumer(AsyncWebsocketConsumer):
         await self.send(text_data=orjson.dumps({"type": "error", **error.as_dict()}, default=str).decode())
 
 
-class ConversationConsumer(RefusingConsumer):
-    """One tab's window on one conversation.
+class Admission(NamedTuple):
+    """Who is at a socket now, what they look at, and the language to speak with them."""
+
+    who: Who
+    conversation: Conversation
+    language: str
+
+
+class TurnSocket(RefusingConsumer):
+    """One window on one conversation, whoever looks through it: a subclass says by ``admit`` who may.
 
     A turn belongs to the server, not to the socket: this class starts it, watches its numbered
     events, and may go away at any moment. Watching is a task of its own, because Channels handles
     one frame at a time and a "stop" must not wait for the answer's end.
     """
+
+    who: Who
+    conversation: Conversation
 
     def __init__(self) -> None:
         super().__init__()
@@ -71,14 +85,24 @@ class ConversationConsumer(RefusingConsumer):
         self._allowance = float(FRAMES_AT_ONCE)
         self._paid_at = monotonic()
 
+    async def admit(self) -> Admission:
+        """Say who is here, by the door of this moment; asked when the socket opens and again and again.
+
+        Raises:
+            KnowSphereError: they are not, or not any more. SignedOut, KeyRefused and NotFound close
+                the socket; ServiceUnavailable is asked again.
+        """
+        raise NotImplementedError
+
+    def subprotocol(self) -> str | None:
+        """Return the subprotocol to agree to."""
+        return None
+
     async def connect(self) -> None:
-        self.caller = signin.Caller.of(self.scope["headers"])
-        self.conversation_id: UUID = self.scope["url_route"]["kwargs"]["pk"]
-        translation.activate(self.caller.language())
-        await self.accept(self.caller.subprotocol)
+        self.begin()
+        await self.accept(self.subprotocol())
         try:
-            self.caller.check_origin()
-            self.user, self.conversation = await signin.admit(self.caller, self.conversation_id)
+            self.who, self.conversation, language = await self.admit()
             self._count()
         except KnowSphereError as error:
             await self._shut(error)
@@ -88,8 +112,11 @@ class ConversationConsumer(RefusingConsumer):
             await self._shut(Unexpected())
             return
         self._looked_at = monotonic()
-        translation.activate(self.caller.language(self.user.language))
-        self._leave = ENGINE.join(self.conversation_id, self._turn_began)
+        translation.activate(language)
+        self._leave = ENGINE.join(self.conversation.pk, self._turn_began)
+
+    def begin(self) -> None:
+        """Read what the request brought along, before it is accepted."""
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
         await self._pace()
@@ -110,7 +137,7 @@ class ConversationConsumer(RefusingConsumer):
     async def _handle(self, frame: frames.Ask | frames.Stop | frames.Resume) -> None:
         match frame:
             case frames.Ask() as ask:
-                turn = await services.start_turn(self.conversation, ask, actor=self.user)
+                turn = await services.start_turn(self.conversation, ask, actor=self.who)
                 if turn.pk in self._joined:  # watched since its first moment, as by every open tab
                     self._joined.discard(turn.pk)
                 elif turn.pk not in self._watching:
@@ -123,10 +150,13 @@ class ConversationConsumer(RefusingConsumer):
 
     def _count(self) -> None:
         """Take one of the places that a person has. Raises TooManySockets."""
-        if _open[self.user.pk] >= SOCKETS_A_PERSON:
+        asker = Principal.of(self.who).asker_id
+        if asker is None:
+            return
+        if _open[asker] >= SOCKETS_A_PERSON:
             raise errors.TooManySockets(limit=SOCKETS_A_PERSON)
-        _open[self.user.pk] += 1
-        self._counted = self.user.pk
+        _open[asker] += 1
+        self._counted = asker
 
     async def disconnect(self, code: int) -> None:
         self._leave()
@@ -149,7 +179,7 @@ class ConversationConsumer(RefusingConsumer):
     async def _admitted(self) -> bool:
         """Look again: the person may have signed out, left the workspace, or deleted the conversation."""
         try:
-            self.user, self.conversation = await signin.admit(self.caller, self.conversation_id, known=self.user)
+            self.who, self.conversation, _language = await self.admit()
         except (errors.SignedOut, NotFound) as error:
             await self._shut(error)
             return False
@@ -208,7 +238,30 @@ class ConversationConsumer(RefusingConsumer):
         if monotonic() - self._looked_at > LOOK_AGAIN_S and not await self._admitted():
             return  # a turn that another tab began, in a window that lost its right meanwhile
         send = self.base_send
-        async with aclosing(ENGINE.follow(turn_id, after=after, reader=self.user.principal)) as batches:
+        async with aclosing(ENGINE.follow(turn_id, after=after, reader=Principal.of(self.who))) as batches:
             async for batch in batches:
                 for text in batch:
                     await send({"type": "websocket.send", "text": text})
+
+
+class ConversationConsumer(TurnSocket):
+    """A person's tab, or a program with a person's key, on one conversation."""
+
+    user: User | None = None
+
+    def begin(self) -> None:
+        """Read session or key, and speak the browser's language until the person is known."""
+        self.caller = signin.Caller.of(self.scope["headers"])
+        self.conversation_id: UUID = self.scope["url_route"]["kwargs"]["pk"]
+        translation.activate(self.caller.language())
+
+    def subprotocol(self) -> str | None:
+        """Agree to the one that carries a key."""
+        return self.caller.subprotocol
+
+    async def admit(self) -> Admission:
+        """Look at origin, session or key, membership and conversation."""
+        if self.user is None:
+            self.caller.check_origin()
+        self.user, conversation = await signin.admit(self.caller, self.conversation_id, known=self.user)
+        return Admission(self.user, conversation, self.caller.language(self.user.language))

@@ -82,8 +82,17 @@ function begin(event) {
   pending.delete(event.client_id);
   if (!mine && !place(turn, event.parent)) return null;
   turn.adopt(event.turn, event.parent, urls);
+  entitle(event.question);
   turns.set(event.turn, turn);
   return turn;
+}
+
+/** The first question names the conversation, as a reload would. */
+function entitle(question) {
+  const title = page.querySelector("[data-untitled]");
+  if (!title) return;
+  delete title.dataset.untitled;
+  title.textContent = question.replace(/\s+/g, " ").trim();
 }
 
 /** Put another tab's question behind the one that it follows; what stood there is another branch now. */
@@ -194,6 +203,11 @@ function ask(frame, { replacing = null, files = [] } = {}) {
 
 /** The turn that is last on this page: what is asked here follows it, whatever another tab has asked. */
 const lastShown = () => [...thread.querySelectorAll(":scope > article[data-turn]")].at(-1)?.dataset.turn ?? null;
+
+// What is shared is what is here now, not what was here when the page was drawn.
+page.querySelector("#share").addEventListener("beforetoggle", () => {
+  for (const field of page.querySelectorAll("#share [name=turn]")) field.value = lastShown() ?? "";
+});
 
 stopButton.addEventListener("click", () => {
   const turn = running();

@@ -133,7 +133,7 @@ def test_rename_pin_archive_search_and_delete_with_undo(page):
 def test_share_outside_and_take_it_back(page, new_tab, faults):
     tell(page, "cite")
     await_status(page, "succeeded")
-    page.reload()
+    expect(page.locator(".thread-title")).to_have_text("cite")
     page.locator("[popovertarget=talk-menu]").click()
     page.locator("#talk-menu [popovertarget=share]").click()
     page.locator("#share .switch").check()

@@ -20,8 +20,7 @@ from apps.conversations.models import Conversation, Turn
 from apps.conversations.services.keeping import title_of
 from apps.knowledge.models import KnowledgeBase
 from apps.models.models import Kind, ModelConfig
-from apps.workspaces.models import User
-from apps.workspaces.principals import Principal
+from apps.workspaces.principals import Principal, Who
 from apps.workspaces.services import quotas
 
 ASKABLE = rows.Door(
@@ -40,7 +39,7 @@ class _Question(NamedTuple):
     attachments: tuple[UUID, ...]
 
 
-async def start_turn(conversation: Conversation, ask: Ask, *, actor: User) -> Turn:
+async def start_turn(conversation: Conversation, ask: Ask, *, actor: Who) -> Turn:
     """Ask a question. Returns at once with the turn; the engine owns the rest.
 
     While another turn of the conversation runs, the new one is queued and begins when it is over. The
@@ -91,7 +90,7 @@ async def _question(connection: rows.Connection, conversation: Conversation, ask
 
 
 async def _begin(
-    connection: rows.Connection, conversation: Conversation, client_id: str, question: _Question, actor: User
+    connection: rows.Connection, conversation: Conversation, client_id: str, question: _Question, actor: Who
 ) -> Turn:
     """Insert the turn and start its task."""
     if not ENGINE.started:
@@ -144,7 +143,7 @@ def _stored(question: _Question) -> dict[str, Any]:
 
 
 async def _check_named(
-    connection: rows.Connection, conversation: Conversation, question: _Question, actor: User
+    connection: rows.Connection, conversation: Conversation, question: _Question, actor: Who
 ) -> None:
     """Refuse a question that names a base, a model or a file which its asker cannot use here."""
     options, workspace = question.options, conversation.workspace_id
@@ -221,7 +220,7 @@ class _Full(Exception):
     """A quota has no room."""
 
 
-async def _count(connection: rows.Connection, conversation: Conversation, actor: User) -> None:
+async def _count(connection: rows.Connection, conversation: Conversation, actor: Who) -> None:
     """Count the question for the workspace and the person. Raises QuotaExceeded."""
     place, person = conversation.workspace_id, actor.pk
     sql, parameters = quotas.take_statement({"turns": 1}, workspace_id=place, user_id=person)
