@@ -63,7 +63,7 @@ async def run_turn(request, *, events, stop):
         for piece in re.findall(r"(?s).{1,7}", ANSWER):
             token(piece)
             await asyncio.sleep(0)
-        if numbers:
+        if numbers and numbers[0].isdigit():
             events.emit("usage", {"prompt": int(numbers[0]), "completion": 4, "cached": 1})
         return TurnOutcome("succeeded", "".join(texts), sources=SOURCES, usage={"prompt": 3}, model="scripted")
     elif kind == "relay":

@@ -257,8 +257,8 @@ async def test_a_cached_door_is_the_door(people, conversation):
 
     for user in (people.ann, people.bea):
         visible = Conversation.objects.visible_to(user).filter(pk=conversation.pk)
-        assert signin.VISIBLE.bound(user.pk, conversation.pk) == rows.compiled(visible.values())
-        assert asking.ASKABLE.bound(user.pk, conversation.pk) == rows.compiled(
+        assert signin.VISIBLE.bound(user, conversation.pk) == rows.compiled(visible.values())
+        assert asking.ASKABLE.bound(user, conversation.pk) == rows.compiled(
             visible.values("id", "workspace_id", "agent_id")
         )
 
