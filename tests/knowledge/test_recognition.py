@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pypdfium2 as pdfium
 import pytest
+from django.urls import reverse
 from PIL import Image, ImageDraw, ImageFont
 
 from apps.knowledge import extraction
@@ -180,6 +181,16 @@ def test_a_password_opens_a_locked_file_and_a_wrong_one_is_said(data_folder):
         assert refused(data, name, password="wrong") == "password_required"
         assert text.split()[-1] in taken(data, name, password=password).markdown
     assert taken(docx(p("open to all")), "a.docx", password="unneeded").markdown == "open to all"
+
+
+def test_a_scan_is_indexed_and_its_page_says_what_was_not_read(ingest, ann, client, monkeypatch):
+    monkeypatch.setattr(extraction, "MOST_PAGES", 1)
+    document = ingest(scan(page("Invoice number 4711"), page("another page")), "scan.pdf")
+    assert document.status == document.Status.INDEXED
+    assert "Invoice number 4711" in document.chunks.get().text
+    client.force_login(ann)
+    address = reverse("knowledge:show-document", args=[document.workspace.slug, document.pk])
+    assert "Pages that could not be read: 2." in client.get(address).content.decode()
 
 
 # Reading order
