@@ -13,6 +13,7 @@ from apps.models.api import urls as models
 from apps.rest.schema import SchemaView
 from apps.rest.views import Nowhere
 from apps.workspaces.api import urls as workspaces
+from knowsphere.operations import show_health
 
 api: list[URLPattern | URLResolver] = [
     path("schema/", SchemaView.as_view(), name="schema"),
@@ -31,6 +32,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("v1/", include("apps.interop.urls")),
     path("accounts/", include("apps.workspaces.account_urls")),
     path("i18n/", include("django.conf.urls.i18n")),
+    path("admin/health/", admin.site.admin_view(show_health), name="show-health"),
     path("admin/", admin.site.urls),
     path("shared/<str:token>/", show_shared, name="show-shared"),
     path("", include("apps.workspaces.urls")),

@@ -96,3 +96,30 @@ def test_without_documents_a_turn_needs_none_of_their_packages(home):
     )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == []
+
+
+@pytest.mark.django_db
+def test_operators_see_what_is_late_and_nothing_of_tenants(client, ann, acme, handbook):
+    from datetime import timedelta
+
+    from django.utils import timezone
+
+    from apps.knowledge.models import Document
+    from tests.conftest import person
+
+    Document.objects.create(
+        workspace=acme, knowledge_base=handbook, name="CANARY.md", size_bytes=1, sha256="0" * 64, status="uploaded"
+    )
+    Document.objects.update(changed_at=timezone.now() - timedelta(hours=2))
+    client.force_login(ann)
+    assert client.get("/admin/health/").status_code == 302
+    operator = person("operator@example.com")
+    operator.is_staff = operator.is_superuser = True
+    operator.save()
+    client.force_login(operator)
+    page = client.get("/admin/health/").content.decode()
+    for words in ("database", "queue", "models", "storage", "Documents that wait for a worker", "2\xa0hours"):
+        assert words in page, words
+    assert "CANARY" not in page
+    assert "Handbook" not in page
+    assert "/admin/health/" in client.get("/admin/").content.decode()

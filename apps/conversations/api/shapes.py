@@ -114,6 +114,8 @@ class CitationOut(serializers.ModelSerializer[Citation]):
 class FeedbackOut(serializers.ModelSerializer[Feedback]):
     """What you think of an answer."""
 
+    reason = serializers.CharField(help_text="Empty where the answer is good, or nothing was said.")
+
     class Meta:
         model = Feedback
         fields: ClassVar = ["id", "turn", "good", "reason", "comment", "kept", "created_at", "changed_at"]
