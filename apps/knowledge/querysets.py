@@ -11,7 +11,6 @@ from django.db.models import Count, Exists, OuterRef, Q
 
 from apps.common.text import storable
 from apps.workspaces import rights
-from apps.workspaces.models import Workspace
 from apps.workspaces.principals import Principal, Who
 
 if TYPE_CHECKING:
@@ -156,11 +155,11 @@ class SynonymsQuerySet(models.QuerySet["Synonyms"]):
 
     def visible_to(self, who: Who) -> Self:
         """Keep those of the workspaces that ``who`` is in."""
-        return self.filter(workspace__in=Workspace.objects.visible_to(who))
+        return self.filter(workspace__in=rights.workspaces(who, "knowledge:read"))
 
     def editable_by(self, who: Who) -> Self:
         """Keep those of the workspaces that ``who`` owns or administers."""
-        return self.filter(workspace__in=Workspace.objects.editable_by(who))
+        return self.filter(workspace__in=rights.workspaces(who, "knowledge:write", rights.MANAGERS))
 
 
 class JobQuerySet(models.QuerySet["Job"]):

@@ -1,8 +1,53 @@
-"""People and workspaces for operators: ids and states, no tenant's content."""
+"""People, workspaces and rights for operators: ids and states, no tenant's content."""
 
-from django.contrib import admin
+from django import forms
+from django.contrib import admin, messages
+from django.contrib.admin.helpers import ActionForm
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.utils.translation import gettext_lazy as _
+from django.utils.translation import ngettext
 
-from apps.workspaces.models import Membership, User, Workspace
+from apps.common.errors import KnowSphereError
+from apps.workspaces import services
+from apps.workspaces.models import (
+    ApiKey,
+    AuditEvent,
+    Department,
+    DepartmentMember,
+    Invitation,
+    Membership,
+    Quota,
+    User,
+    Workspace,
+)
+
+
+class ReadOnly:
+    """Operators look; what changes rows are the services' actions."""
+
+    show_full_result_count = False
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: object = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: object = None) -> bool:
+        return False
+
+    def has_view_permission(self, request: HttpRequest, obj: object = None) -> bool:
+        return request.user.is_superuser
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        return request.user.is_superuser
+
+
+class SupportForm(ActionForm):
+    """Why an operator enters a workspace; the workspace reads it."""
+
+    reason = forms.CharField(label=_("Reason, for support"), max_length=200, required=False)
 
 
 @admin.register(User)
@@ -16,22 +61,112 @@ class UserAdmin(admin.ModelAdmin[User]):
     readonly_fields = ("email", "name")
     show_full_result_count = False
 
+    def has_delete_permission(self, request: HttpRequest, obj: object = None) -> bool:
+        return False  # services.delete_person leaves nothing behind; a bare delete would
+
 
 @admin.register(Workspace)
-class WorkspaceAdmin(admin.ModelAdmin[Workspace]):
-    """Workspaces, by id and slug."""
+class WorkspaceAdmin(ReadOnly, admin.ModelAdmin[Workspace]):
+    """Workspaces, by id and slug. Entering one is a visit that it sees."""
 
-    list_display = ("id", "slug", "created_at")
+    list_display = ("id", "slug", "created_at", "deleted_at")
     search_fields = ("=id", "slug")
-    fields = readonly_fields = ("id", "slug", "created_at")
-    show_full_result_count = False
+    fields = readonly_fields = ("id", "slug", "created_at", "deleted_at")
+    action_form = SupportForm
+    actions = ("enter_for_support",)
+
+    @admin.action(description=_("Enter for support, as a viewer for four hours"), permissions=["view"])
+    def enter_for_support(self, request: HttpRequest, queryset: QuerySet[Workspace]) -> None:
+        """Join each workspace for a while; its list of people and its audit log say so."""
+        try:
+            for workspace in queryset.filter(deleted_at__isnull=True):
+                reason = request.POST.get("reason", "")
+                services.begin_support(workspace=workspace, operator=request.user, reason=reason)  # type: ignore[arg-type]
+        except KnowSphereError as error:
+            self.message_user(request, error.message, messages.ERROR)
+            return
+        count = queryset.count()
+        words = ngettext("%(count)d workspace entered.", "%(count)d workspaces entered.", count) % {"count": count}
+        self.message_user(request, words, messages.SUCCESS)
 
 
 @admin.register(Membership)
-class MembershipAdmin(admin.ModelAdmin[Membership]):
+class MembershipAdmin(ReadOnly, admin.ModelAdmin[Membership]):
     """Who is where."""
 
-    list_display = ("id", "workspace", "user", "role")
+    list_display = ("id", "workspace", "user", "role", "support_until")
     list_select_related = ("workspace", "user")
-    fields = readonly_fields = ("workspace", "user", "role")
+    fields = readonly_fields = ("workspace", "user", "role", "support_until")
+
+
+@admin.register(Department)
+class DepartmentAdmin(ReadOnly, admin.ModelAdmin[Department]):
+    """Departments by id; their names are the tenant's."""
+
+    list_display = ("id", "workspace", "parent", "created_at")
+    fields = readonly_fields = list_display
+    list_select_related = ("workspace", "parent")
+
+
+@admin.register(DepartmentMember)
+class DepartmentMemberAdmin(ReadOnly, admin.ModelAdmin[DepartmentMember]):
+    """Who is in which department."""
+
+    list_display = ("id", "department", "membership", "created_at")
+    fields = readonly_fields = list_display
+    list_select_related = ("department", "membership")
+
+
+@admin.register(Invitation)
+class InvitationAdmin(ReadOnly, admin.ModelAdmin[Invitation]):
+    """Invitations and their state."""
+
+    list_display = ("id", "workspace", "role", "created_at", "expires_at", "accepted_at", "revoked_at")
+    fields = readonly_fields = list_display
+    list_select_related = ("workspace",)
+
+
+@admin.register(ApiKey)
+class ApiKeyAdmin(ReadOnly, admin.ModelAdmin[ApiKey]):
+    """Keys, by how they begin. An operator can end one."""
+
+    list_display = ("id", "start", "workspace", "user", "expires_at", "revoked_at", "last_used_at")
+    fields = readonly_fields = (*list_display, "scopes")
+    list_select_related = ("workspace", "user")
+    search_fields = ("=id", "=start")
+    actions = ("revoke",)
+
+    @admin.action(description=_("Revoke"), permissions=["view"])
+    def revoke(self, request: HttpRequest, queryset: QuerySet[ApiKey]) -> None:
+        """End the keys; the log of their workspaces says by whom."""
+        for key in queryset:
+            services.revoke_api_key(key=key, actor=request.user)  # type: ignore[arg-type]
+
+
+@admin.register(AuditEvent)
+class AuditEventAdmin(ReadOnly, admin.ModelAdmin[AuditEvent]):
+    """The audit log by ids; names of things are the tenant's."""
+
+    list_display = ("at", "workspace_id", "kind", "actor_id", "action", "target_kind", "target_id", "right", "ip")
+    fields = readonly_fields = (*list_display, "credential_id")
+    list_filter = ("kind",)
+    search_fields = ("=workspace__id", "=actor__id", "=action")
+
+
+@admin.register(Quota)
+class QuotaAdmin(admin.ModelAdmin[Quota]):
+    """Limits of workspaces and people: the operator sets any of them."""
+
+    list_display = ("id", "workspace", "user", "kind", "used", "limit")
+    fields = ("workspace", "user", "kind", "used", "limit")
+    readonly_fields = ("workspace", "user", "kind", "used")
+    list_filter = ("kind",)
+    list_select_related = ("workspace", "user")
+    search_fields = ("=workspace__slug",)
     show_full_result_count = False
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: object = None) -> bool:
+        return False
