@@ -153,6 +153,8 @@ ACCOUNT_ROUTES = {
     "account_reset_password_from_key",
     "account_reset_password_from_key_done",
     "account_reauthenticate",
+    "account_request_reauthentication_code",
+    "account_confirm_reauthentication_code",
     "account_email_verification_sent",
     "account_confirm_email",
     "mfa_index",
@@ -385,7 +387,7 @@ def of_more(persona, method, route):
         return nobody
     if persona == "operator":
         return stranger
-    if route.startswith(("conversations:", "memory:")):
+    if route.startswith(("conversations:", "memory:")) and route != "conversations:list-agent-questions":
         return viewer  # they are ann's alone
     if persona == "admin":
         if route == "workspaces:leave-workspace":

@@ -66,10 +66,10 @@ class DocumentQuerySet(models.QuerySet["Document"]):
 
         principal = Principal.of(who)
         bases = KnowledgeBase.objects.visible_to(principal)
-        open_to = Q(restricted=False) | Q(rights.granted(principal, DocumentShare)) | _in_managed_bases(principal)
+        unrestricted = Q(restricted=False) | Q(rights.granted(principal, DocumentShare))
         closed = Folder.objects.filter(_is_shut(principal)).order_by().values("pk")
-        above = Q(folder=None) | ~Q(folder__in=closed)
-        return self.filter(open_to, above, knowledge_base__in=bases, deleted_at__isnull=True)
+        reached = unrestricted & (Q(folder=None) | ~Q(folder__in=closed))
+        return self.filter(reached | _in_managed_bases(principal), knowledge_base__in=bases, deleted_at__isnull=True)
 
     def editable_by(self, who: Who, *, deleted: bool = False) -> Self:
         """Keep documents of the bases that ``who`` may manage; ``deleted``: those that Undo can bring back."""
@@ -137,7 +137,9 @@ class FolderQuerySet(models.QuerySet["Folder"]):
 
         principal = Principal.of(who)
         bases = KnowledgeBase.objects.visible_to(principal)
-        return self.filter(~_is_shut(principal), knowledge_base__in=bases, deleted_at__isnull=True)
+        return self.filter(
+            ~_is_shut(principal) | _in_managed_bases(principal), knowledge_base__in=bases, deleted_at__isnull=True
+        )
 
     def editable_by(self, who: Who) -> Self:
         """Keep folders of the bases that ``who`` may manage."""
@@ -207,7 +209,7 @@ def _in_managed_bases(principal: Principal) -> Q:
 
 
 def _is_shut(principal: Principal) -> Q:
-    """Return the condition that a folder is restricted to others, or lies below one that is.
+    """Return the condition that a folder is restricted to others, or lies below one that is, for who only reads.
 
     Their ids are gathered once a statement (partial index ``folder_restricted``), what lies below
     them is found by ``folder_lineage``.
@@ -218,7 +220,7 @@ def _is_shut(principal: Principal) -> Q:
         reached = Folder.objects.filter(workspace=principal.workspace_id)
     else:
         reached = Folder.objects.filter(workspace__in=rights.memberships(principal).values("workspace"))
-    shut = reached.filter(~Q(rights.granted(principal, FolderShare)), ~_in_managed_bases(principal), restricted=True)
+    shut = reached.filter(~Q(rights.granted(principal, FolderShare)), restricted=True)
     return Q(lineage__overlap=ArraySubquery(shut.order_by().values("pk")))
 
 

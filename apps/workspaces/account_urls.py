@@ -14,6 +14,12 @@ urlpatterns = [
     path("sso/error/", social_views.login_error, name="socialaccount_login_error"),
     path("sso/signup/", social_views.signup, name="socialaccount_signup"),
     path("reauthenticate/", views.reauthenticate, name="account_reauthenticate"),
+    path("reauthenticate/code/", views.request_reauthentication_code, name="account_request_reauthentication_code"),
+    path(
+        "reauthenticate/code/confirm/",
+        views.confirm_reauthentication_code,
+        name="account_confirm_reauthentication_code",
+    ),
     path("confirm-email/", views.email_verification_sent, name="account_email_verification_sent"),
     re_path(r"^confirm-email/(?P<key>[-:\w]+)/$", views.confirm_email, name="account_confirm_email"),
     path("inactive/", views.account_inactive, name="account_inactive"),

@@ -6,8 +6,8 @@ from django.http import HttpRequest
 from django_htmx.middleware import HtmxDetails
 
 from apps.common.errors import NotFound
-from apps.workspaces.models import User, Workspace
-from apps.workspaces.permissions import role_of
+from apps.workspaces import rights
+from apps.workspaces.models import Role, User
 
 
 class PersonRequest(HttpRequest):
@@ -23,10 +23,11 @@ def enter(request: PersonRequest, slug: str) -> dict[str, Any]:
     Raises:
         NotFound: there is no such workspace, or the person is not in it.
     """
-    workspaces = list(Workspace.objects.visible_to(request.user).order_by("name"))
-    workspace = next((row for row in workspaces if row.slug == slug), None)
+    mine = rights.memberships(request.user).select_related("workspace").order_by("workspace__name")
+    roles = {membership.workspace: Role(membership.role) for membership in mine}
+    workspace = next((row for row in roles if row.slug == slug), None)
     if workspace is None:
         raise NotFound
     if request.session.get("workspace") != slug:
         request.session["workspace"] = slug
-    return {"workspace": workspace, "workspaces": workspaces, "role": role_of(request.user, workspace)}
+    return {"workspace": workspace, "workspaces": list(roles), "role": roles[workspace]}

@@ -47,8 +47,16 @@ def every_call(theirs):
     ]
 
 
-async def test_nothing_of_one_tenant_reaches_another(theirs, every_call, mal, scripted_model, vendor):
-    workspace = await sync_to_async(mal.workspaces.get)()
+@pytest.fixture
+def own(mal, make_base, add_passages):  # noqa: F811
+    """The workspace of tenant B, with a document of its own."""
+    workspace = mal.workspaces.get()
+    add_passages(make_base(workspace, "Own"), "Here it is ten days of leave.", name="own.md")
+    return workspace
+
+
+async def test_nothing_of_one_tenant_reaches_another(own, theirs, every_call, mal, scripted_model, vendor):
+    workspace = own
     talk = Talk(mal, workspace)
     vendor.script([Reply(tool_calls=every_call), Reply(tool_calls=every_call[:2]), Reply("Nothing [[c1]].")])
     outcome = await talk.ask("How long is annual leave?")
@@ -56,11 +64,11 @@ async def test_nothing_of_one_tenant_reaches_another(theirs, every_call, mal, sc
     received += [outcome.text, json.dumps(talk.sink.events, default=str), str(outcome.sources)]
     received.append(str(await talk.state()))
     everything = "\n".join(received)
-    assert "days of leave" in everything  # what was asked is there
+    assert "ten days of leave" in everything  # what is B's own is there
     assert CANARY not in everything
     assert "42 days" not in everything
     assert "plan.md" not in everything
-    assert not outcome.sources
+    assert {source.document for source in outcome.sources} == {"own.md"}
 
 
 def test_no_page_shows_a_text_of_another_tenant(theirs, mal, ann, client):

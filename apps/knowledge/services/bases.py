@@ -12,6 +12,7 @@ from apps.knowledge.capability import require_knowledge
 from apps.knowledge.chunkers import validated_settings
 from apps.knowledge.errors import NameTaken
 from apps.knowledge.models import KnowledgeBase, KnowledgeBaseShare
+from apps.workspaces import audit
 from apps.workspaces.models import User, Workspace
 from apps.workspaces.permissions import require
 from apps.workspaces.services.sharing import Level, Subject, share, unshare
@@ -54,14 +55,18 @@ def create_knowledge_base(
                 created_by=actor,
             )
             share(row=knowledge_base, subject=Subject(user=actor), level="manage", actor=actor)
+            audit.record("base.made", who=actor, workspace_id=workspace.pk, target=knowledge_base, name=name)
     except IntegrityError as error:
         raise NameTaken(name=name) from error
     return knowledge_base
 
 
+@transaction.atomic
 def delete_knowledge_base(*, knowledge_base: KnowledgeBase, actor: User) -> None:
     """Hide a base and all it holds from every door at once; the sweeper erases it when Undo has lapsed."""
-    KnowledgeBase.objects.filter(pk=knowledge_base.pk, deleted_at__isnull=True).update(deleted_at=timezone.now())
+    if KnowledgeBase.objects.filter(pk=knowledge_base.pk, deleted_at__isnull=True).update(deleted_at=timezone.now()):
+        place, name = knowledge_base.workspace_id, knowledge_base.name
+        audit.record("base.deleted", who=actor, workspace_id=place, target=knowledge_base, name=name, right="manage")
 
 
 def grant(*, knowledge_base: KnowledgeBase, user: User, level: Level, actor: User) -> None:

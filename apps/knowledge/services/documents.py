@@ -14,6 +14,7 @@ from django_q.tasks import async_task
 
 from apps.knowledge.errors import BusyDocument, NoSpace, StorageFailed
 from apps.knowledge.models import Document
+from apps.workspaces import audit
 from apps.workspaces.models import User
 
 logger = logging.getLogger(__name__)
@@ -85,11 +86,16 @@ def cancel_document(*, document: Document, actor: User) -> None:
         raise BusyDocument(state=document.get_status_display())
 
 
+@transaction.atomic
 def delete_document(*, document: Document, actor: User) -> None:
     """Hide a document from every door at once; the sweeper erases it when Undo has lapsed."""
     now = timezone.now()
     hidden = Document.objects.filter(pk=document.pk, deleted_at__isnull=True)
-    hidden.update(deleted_at=now, cancel_requested=True, changed_at=now)
+    if hidden.update(deleted_at=now, cancel_requested=True, changed_at=now):
+        place = document.workspace_id
+        audit.record(
+            "document.deleted", who=actor, workspace_id=place, target=document, name=document.name, right="manage"
+        )
 
 
 def restore_document(*, document: Document, actor: User) -> None:

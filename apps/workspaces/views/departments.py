@@ -4,6 +4,7 @@ from typing import Any
 from uuid import UUID
 
 from django.contrib.auth.decorators import login_required
+from django.db.models import Prefetch
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
@@ -12,7 +13,7 @@ from django.views.decorators.http import require_POST, require_safe
 from apps.common.errors import InvalidInput
 from apps.workspaces import permissions, services
 from apps.workspaces.forms import DepartmentForm, DepartmentMembersForm, people_of
-from apps.workspaces.models import Department, Membership
+from apps.workspaces.models import Department, DepartmentMember, Membership
 from apps.workspaces.pages import PersonRequest, enter
 
 
@@ -93,7 +94,8 @@ def delete_department(request: PersonRequest, slug: str, department_id: UUID) ->
 
 def _tree(request: PersonRequest, frame: dict[str, Any], form: DepartmentForm | None = None) -> dict[str, Any]:
     """Return the departments in the order of the tree, each with how deep it lies."""
-    rows = list(_all(request, frame).prefetch_related("members__membership__user"))
+    inside = DepartmentMember.objects.visible_to(request.user).select_related("membership__user")
+    rows = list(_all(request, frame).prefetch_related(Prefetch("members", inside)))
     names = {row.pk: row.name.casefold() for row in rows}
     rows.sort(key=lambda row: [names[pk] for pk in reversed(row.lineage)])
     may_manage = permissions.allows("manage_people", frame["role"])

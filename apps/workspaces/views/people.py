@@ -6,6 +6,7 @@ from uuid import UUID
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.core.paginator import Paginator
+from django.db.models import Prefetch
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
@@ -14,7 +15,7 @@ from django.views.decorators.http import require_POST, require_safe
 from apps.common.errors import InvalidInput
 from apps.workspaces import permissions, services
 from apps.workspaces.forms import ROLES, InvitationForm, RoleForm
-from apps.workspaces.models import Department, Invitation, Membership, Role
+from apps.workspaces.models import Department, DepartmentMember, Invitation, Membership, Role
 from apps.workspaces.pages import PersonRequest, enter
 from apps.workspaces.services import invitations
 
@@ -114,7 +115,8 @@ def accept_invitation(request: PersonRequest, token: str) -> HttpResponse:
 def _members(request: PersonRequest, frame: dict[str, Any], form: InvitationForm | None = None) -> dict[str, Any]:
     members = Membership.objects.visible_to(request.user).running().filter(workspace=frame["workspace"])
     order = ("user__name", "user__email")
-    page = Paginator(members.select_related("user").prefetch_related("departments__department").order_by(*order), ROWS)
+    held = Prefetch("departments", DepartmentMember.objects.visible_to(request.user).select_related("department"))
+    page = Paginator(members.select_related("user").prefetch_related(held).order_by(*order), ROWS)
     context = {**frame, "page": page.get_page(request.GET.get("page")), "section": "people", "roles": ROLES}
     context["may_manage"] = permissions.allows("manage_people", frame["role"])
     if context["may_manage"]:
