@@ -10,17 +10,18 @@ import django
 
 django.setup(set_prefix=False)
 
-from channels.routing import ProtocolTypeRouter
+from channels.routing import ProtocolTypeRouter, URLRouter
 
 from apps.agents import runner
 from apps.common.bodies import Handler
 from apps.common.database import close_pool
 from apps.common.lifespan import Lifespan
+from apps.conversations import routing as conversations
 from apps.conversations.engine import ENGINE
-from apps.conversations.routing import sockets
 from apps.interop.mcp_http import McpEndpoint
 from apps.models.connections import Connections
 from apps.models.ledger import Ledger
+from apps.widgets import routing as widgets
 from knowsphere import postgres
 
 
@@ -51,8 +52,9 @@ class Pool:
         await close_pool()
 
 
+SOCKETS = URLRouter([*conversations.routes, *widgets.routes, conversations.nowhere])
 HTTP = McpEndpoint(Handler())
 application = Lifespan(
-    ProtocolTypeRouter({"http": HTTP, "websocket": sockets}),
+    ProtocolTypeRouter({"http": HTTP, "websocket": SOCKETS}),
     services=[Database(), Pool(), Ledger(), Connections(), runner, ENGINE, HTTP],
 )

@@ -42,6 +42,7 @@ INSTALLED_APPS = [
     "apps.memory",
     "apps.agents",
     "apps.conversations",
+    "apps.widgets",
     "apps.evals",
     "apps.interop",
     "django.contrib.admin",

@@ -12,6 +12,7 @@ from apps.memory.api import urls as memory
 from apps.models.api import urls as models
 from apps.rest.schema import SchemaView
 from apps.rest.views import Nowhere
+from apps.widgets.urls import for_sites
 from apps.workspaces.api import urls as workspaces
 from knowsphere.operations import show_health
 
@@ -35,8 +36,10 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("admin/health/", admin.site.admin_view(show_health), name="show-health"),
     path("admin/", admin.site.urls),
     path("shared/<str:token>/", show_shared, name="show-shared"),
+    path("", include((for_sites, "widget"))),
     path("", include("apps.workspaces.urls")),
     path("<slug:slug>/", include("apps.models.urls")),
+    path("<slug:slug>/", include("apps.widgets.urls")),
     path("<slug:slug>/", include("apps.knowledge.urls")),
     path("<slug:slug>/", include("apps.memory.urls")),
     path("<slug:slug>/", include("apps.agents.urls")),

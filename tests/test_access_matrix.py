@@ -131,6 +131,15 @@ EXPECTED = {
     ("get", "conversations:show-turn"): OWN,
     ("get", "conversations:show-source"): OWN,
     ("get", "conversations:show-citation"): OWN_ACT,
+    ("get", "widgets:list-widgets"): RUN,
+    ("post", "widgets:create-widget"): (302, 404, 403, 422),
+    ("get", "widgets:show-widget"): RUN,
+    ("post", "widgets:change-widget"): (302, 404, 403, 422),
+    ("post", "widgets:renew-secret"): RUN_ACT,
+    ("post", "widgets:renew-id"): RUN_ACT,
+    ("post", "widgets:delete-widget"): RUN_ACT,
+    ("get", "widgets:list-transcripts"): RUN,
+    ("get", "widgets:show-transcript"): RUN,
 }
 # In a restricted base that is not shared with her, bea finds nothing at all.
 RESTRICTED = [
@@ -198,7 +207,8 @@ def our_routes(patterns, prefix=""):
 def test_every_route_is_in_the_table():
     routes = set(our_routes(get_resolver().url_patterns))
     assert {route for route in routes if ":" not in route and "_" in route} - {"set_language"} == ACCOUNT_ROUTES
-    api = {route for route in routes if route.startswith(("api:", "openai:"))}  # in tests/api/test_access.py
+    # in tests/api/test_access.py, and what visitors of widgets load in tests/widgets/test_public.py
+    api = {route for route in routes if route.startswith(("api:", "openai:", "widget:"))}
     assert routes - ACCOUNT_ROUTES - api == {route for _, route in EXPECTED}
 
 
@@ -258,6 +268,7 @@ def arguments(acme, ann, handbook, request):
     from apps.knowledge.models import Document, DocumentImage, Synonyms
     from apps.memory.models import DocumentAffinity, MemoryItem
     from apps.models.models import Budget, ModelConfig
+    from apps.widgets.models import Visitor, Widget
 
     document = Document(
         workspace=acme, knowledge_base=handbook, name="plan.md", size_bytes=6, sha256="0" * 64, status="error_parsing"
@@ -289,6 +300,9 @@ def arguments(acme, ann, handbook, request):
     affinity = DocumentAffinity.objects.create(workspace=acme, user=ann, document=document)
     agent = editing.create_agent(workspace=acme, values={"name": "Expert"}, actor=ann)
     version = agent.versions.get()
+    widget = {"widget_id": Widget.objects.create(workspace=acme, name="Site").pk}
+    visitor = Visitor.objects.create(**widget, origin="https://a.example")
+    asked = Conversation.objects.create(workspace=acme, **widget, visitor_id=visitor.pk)
     base, file, talk = {"base_id": handbook.pk}, {"document_id": document.pk}, {"conversation_id": conversation.pk}
     special = {
         "knowledge:list-knowledge-bases": {},
@@ -328,6 +342,12 @@ def arguments(acme, ann, handbook, request):
         "agents:show-version": {"version_id": version.pk},
         "agents:restore-version": {"version_id": version.pk},
         "conversations:list-agent-questions": {"agent_id": agent.pk},
+        "widgets:list-widgets": {},
+        "widgets:create-widget": {},
+        "widgets:renew-secret": widget,
+        "widgets:renew-id": widget,
+        "widgets:list-transcripts": widget,
+        "widgets:show-transcript": {**widget, "conversation_id": asked.pk},
         "conversations:new-question": {},
         "conversations:start-conversation": {},
         "conversations:ask": talk,
@@ -342,6 +362,7 @@ def arguments(acme, ann, handbook, request):
         "conversations:show-citation": {"citation_id": citation.pk},
     }
     by_kind = {"knowledge-base": base, "progress": base, "document": file, "original": file, "conversation": talk}
+    by_kind["widget"] = widget
     by_kind["model"] = {"model_id": model.pk}
 
     people = of_people(acme, ann, request.getfixturevalue("bea"), handbook)
@@ -351,7 +372,7 @@ def arguments(acme, ann, handbook, request):
             return {"token": share.token}
         if route in people:
             return people[route]
-        if not route.startswith(("models:", "knowledge:", "conversations:", "agents:", "memory:", "workspaces:")):
+        if not route.startswith(("models:", "knowledge:", "conversations:", "agents:", "memory:", "workspaces:", "widgets:")):
             return {}
         kind = route.partition("-")[2]
         return {"slug": acme.slug, **(special[route] if route in special else by_kind[kind])}

@@ -102,7 +102,10 @@ async def run_turn(request: TurnRequest, *, events: EventSink, stop: asyncio.Eve
         return _failed(ServiceUnavailable(service="database"), language)
     finally:
         loading.cancel()
-    caller = Caller(bound.workspace.pk, request.asker.user_id, bound.agent_id, request.conversation_id, request.turn_id)
+    caller = Caller(
+        bound.workspace.pk, request.asker.user_id, bound.agent_id, request.conversation_id, request.turn_id,
+        request.asker.widget_id,
+    )  # fmt: skip
     with charged_to(caller):
         return await _Turn(request, bound, events, stop, language, caller).run(saver, values)
 

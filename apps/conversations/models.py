@@ -32,11 +32,18 @@ def new_token() -> str:
 
 
 class Conversation(models.Model):
-    """One person's conversation with one agent."""
+    """One person's conversation with one agent, or that of a widget's visitor.
+
+    A visitor is no person: their ids stand here bare, since what they belong to lies above.
+    """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="conversations")
-    owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="conversations")
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, null=True, blank=True, related_name="conversations"
+    )
+    widget_id = models.UUIDField(null=True, blank=True, editable=False)
+    visitor_id = models.UUIDField(null=True, blank=True, editable=False)
     agent = models.ForeignKey(Agent, on_delete=models.SET_NULL, null=True, related_name="conversations")
     title = models.CharField(max_length=200, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
@@ -51,7 +58,21 @@ class Conversation(models.Model):
         verbose_name = _("conversation")
         verbose_name_plural = _("conversations")
         default_permissions = ()
-        indexes: ClassVar = [models.Index(fields=["owner", "workspace", "-changed_at"], name="conversation_newest")]
+        indexes: ClassVar = [
+            models.Index(fields=["owner", "workspace", "-changed_at"], name="conversation_newest"),
+            models.Index(
+                fields=["widget_id", "visitor_id", "-changed_at"],
+                condition=models.Q(widget_id__isnull=False),
+                name="conversation_of_visitor",
+            ),
+        ]
+        constraints: ClassVar = [
+            models.CheckConstraint(
+                condition=models.Q(owner__isnull=False, widget_id__isnull=True, visitor_id__isnull=True)
+                | models.Q(owner__isnull=True, widget_id__isnull=False, visitor_id__isnull=False),
+                name="conversation_has_one_asker",
+            )
+        ]
 
     def __str__(self) -> str:
         return f"conversation {self.pk}"

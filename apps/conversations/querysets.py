@@ -17,7 +17,7 @@ class ConversationQuerySet(models.QuerySet["Conversation"]):
     """Reads of conversations."""
 
     def visible_to(self, who: Who) -> Self:
-        """Keep one's own conversations in workspaces that one still belongs to."""
+        """Keep one's own conversations in workspaces that one still belongs to; a visitor's, theirs."""
         return self._own(who, "conversations:read")
 
     def editable_by(self, who: Who) -> Self:
@@ -26,6 +26,13 @@ class ConversationQuerySet(models.QuerySet["Conversation"]):
 
     def _own(self, who: Who, scope: str) -> Self:
         principal = Principal.of(who)
+        if principal.kind == "widget" and principal.may(scope):
+            return self.filter(
+                widget_id=principal.widget_id,
+                visitor_id=principal.visitor_id,
+                workspace_id=principal.workspace_id,
+                deleted_at__isnull=True,
+            )
         workspaces = rights.workspaces(principal, scope)
         return self.filter(owner_id=principal.user_id, workspace__in=workspaces, deleted_at__isnull=True)
 

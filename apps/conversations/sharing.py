@@ -65,6 +65,8 @@ def _known(share: Share, reader: User | None, documents: set[UUID]) -> frozenset
     """Return the documents whose names this reader may learn; one query."""
     if reader is None:
         owner = share.conversation.owner
+        if owner is None:  # a visitor's conversation has no links
+            return frozenset()
         found = Document.objects.visible_to(owner).filter(pk__in=documents, knowledge_base__restricted=False)
     else:
         found = Document.objects.visible_to(reader).filter(pk__in=documents)

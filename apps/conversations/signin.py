@@ -95,11 +95,12 @@ class Caller:
         Raises:
             WrongOrigin: the page's scheme, host or port is not ours.
         """
-        if self.origin and not self.key and not _is_ours(self.origin, self.host):
+        if self.origin and not self.key and not is_ours(self.origin, self.host):
             raise errors.WrongOrigin
 
 
-def _is_ours(origin: str, host: str) -> bool:
+def is_ours(origin: str, host: str) -> bool:
+    """Whether an origin is this product's own, or one that the operator trusts."""
     try:
         parts = urlsplit(origin)
     except ValueError:

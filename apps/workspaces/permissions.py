@@ -34,6 +34,7 @@ ACTS: dict[str, Act] = {
     "manage_synonyms": Act(MANAGERS, "knowledge:write"),
     "create_api_key": Act(ALL, "workspace:write"),
     "manage_people": Act(MANAGERS, "workspace:write"),
+    "manage_widgets": Act(MANAGERS, "workspace:write"),
     "see_audit_log": Act(MANAGERS, "workspace:read"),
     "own_workspace": Act(frozenset({Role.OWNER}), "workspace:write"),
 }

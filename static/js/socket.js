@@ -6,10 +6,11 @@ const PING_MS = 25_000;
 const SILENCE_MS = 10_000;
 
 export class ConversationSocket {
-  /** `on` has open(again), frame(frame), waiting(seconds | null), refused(code). */
-  constructor(path, on) {
+  /** `on` has open(again), frame(frame), waiting(seconds | null), refused(code). `protocols` gives a token's words. */
+  constructor(path, on, protocols = () => []) {
     this.url = new URL(path, location.href.replace(/^http/, "ws"));
     this.on = on;
+    this.protocols = protocols;
     this.tries = 0;
     this.opened = false;
     this.brokenAt = null;
@@ -27,7 +28,7 @@ export class ConversationSocket {
   connect() {
     clearTimeout(this.timer);
     this.timer = null;
-    const socket = new WebSocket(this.url);
+    const socket = new WebSocket(this.url, this.protocols());
     this.socket = socket;
     socket.addEventListener("open", () => {
       this.tries = 0;

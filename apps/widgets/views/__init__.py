@@ -1,0 +1,1 @@
+"""What other sites and their visitors load (``public``), and the owner's pages (``settings``)."""
