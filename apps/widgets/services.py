@@ -6,7 +6,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.conf import settings
-from django.db import connection, transaction
+from django.db import transaction
+from django.db.models import F
 from django.utils import timezone
 from django.utils.crypto import salted_hmac
 
@@ -192,17 +193,10 @@ def count(widget: Widget, subject: str, *, most: int, window: str) -> None:
     now = datetime.now(UTC)
     since = now.replace(minute=0, second=0, microsecond=0)
     since = since.replace(hour=0) if window == "day" else since
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "INSERT INTO widgets_use (widget_id, subject, since, count) SELECT %s, %s, %s, 1 WHERE %s > 0"
-            " ON CONFLICT (widget_id, subject, since) DO UPDATE SET count = widgets_use.count + 1"
-            " WHERE widgets_use.count < %s RETURNING count",
-            [widget.pk, subject, since, most, most],
-        )
-        counted = cursor.fetchone()
-    if counted is None:
+    row, made = Use.objects.get_or_create(widget=widget, subject=subject, since=since)
+    if not Use.objects.filter(pk=row.pk, count__lt=most).update(count=F("count") + 1):
         raise errors.TooManyQuestions(limit=most)
-    if counted[0] == 1:
+    if made:
         Use.objects.filter(since__lt=now - KEPT).delete()
 
 

@@ -79,7 +79,7 @@ def read_identity(widget: Widget, word: str) -> dict[str, Any]:
     if widget.identity_secret is None or len(word) > LONGEST:
         raise IdentityRefused
     wanted = hmac.new(widget.identity_secret.reveal().encode(), payload.encode(), hashlib.sha256).hexdigest()
-    if not hmac.compare_digest(wanted, signature):
+    if not hmac.compare_digest(wanted.encode(), signature.encode()):
         raise IdentityRefused
     try:
         said = json.loads(urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))

@@ -59,7 +59,9 @@ def test_the_loader_is_small_and_may_be_loaded_anywhere(client, db):
     "origin", [None, "", "null", "https://shop.example.evil.test", "http://shop.example", "https://shop.example:8443"]
 )
 def test_other_sites_are_refused_clearly_and_get_nothing(client, widget, origin):
-    answer = greet(client, widget, origin, origin=SHOP)
+    headers = {"origin": origin} if origin is not None else {}
+    body = json.dumps({"origin": SHOP})
+    answer = client.post(path(widget, "greet/"), body, content_type="text/plain", headers=headers)
     assert answer.status_code == 403
     assert answer.json()["code"] == "origin_not_allowed"
     assert set(answer.json()) == {"code", "message", "retryable", "details"}
@@ -76,7 +78,7 @@ def test_an_allowed_site_gets_a_ticket_for_itself_alone(client, widget):
     answer = greet(client, widget)
     assert answer.status_code == 200
     assert answer["Access-Control-Allow-Origin"] == SHOP
-    assert answer["Vary"] == "Origin"
+    assert "Origin" in answer["Vary"]
     said = tokens.read_ticket(widget, answer.json()["ticket"])
     assert (said["o"], said["p"], said["i"]) == (SHOP, False, None)
 
