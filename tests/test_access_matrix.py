@@ -372,7 +372,9 @@ def arguments(acme, ann, handbook, request):
             return {"token": share.token}
         if route in people:
             return people[route]
-        if not route.startswith(("models:", "knowledge:", "conversations:", "agents:", "memory:", "workspaces:", "widgets:")):
+        if not route.startswith(
+            ("models:", "knowledge:", "conversations:", "agents:", "memory:", "workspaces:", "widgets:")
+        ):
             return {}
         kind = route.partition("-")[2]
         return {"slug": acme.slug, **(special[route] if route in special else by_kind[kind])}
