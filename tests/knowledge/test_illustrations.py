@@ -20,7 +20,7 @@ from apps.knowledge.sandbox import reader
 from tests.knowledge.files import MC, RELATIONS, TYPES, W, p
 from tests.knowledge.test_files_in_files import odt
 from tests.knowledge.test_more_formats import TYPE, A, P, R, shape, zipped
-from tests.knowledge.test_recognition import page, saved
+from tests.knowledge.test_recognition import page, saved, scan
 from tests.vendor.replies import Reply
 
 pytestmark = pytest.mark.django_db
@@ -153,6 +153,11 @@ def test_pictures_of_pages_books_notebooks_mail_and_archives():
     with zipfile.ZipFile(out, "a") as package:
         package.writestr("Pictures/x.jpg", PLAIN)
     assert named(sandboxed(out.getvalue(), "a.odt").markdown) == "Look []"
+
+
+def test_scans_inside_an_archive_are_recognised_too():
+    archive = zipped({"scan.pdf": scan(page("Invoice number 4711")), "b.txt": "text"})
+    assert named(whole(archive, "a.zip").markdown) == "# scan.pdf\n\n[]\n\nInvoice number 4711\n\n# b.txt\n\ntext"
 
 
 def test_pictures_of_a_pdf_stand_at_the_end_of_their_page_and_a_logo_once():

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 
-from apps.knowledge.parsers.content_types import sniff
+from apps.knowledge.parsers.content_types import PDF, sniff
 from apps.knowledge.parsers.parsed import ParseFailure
 
 DEEPEST = 3
@@ -59,7 +59,12 @@ def read_inside(data: bytes, name: str) -> tuple[str, str]:
     budget.depth += 1
     try:
         parsed = PARSERS.get(kind)(io.BytesIO(data))
-        return parsed.markdown, "" if parsed.markdown.strip() else "needs_ocr"
+        markdown = parsed.markdown
+        if kind == PDF and parsed.unread:
+            from apps.knowledge.parsers.pdf_pictures import drawn
+
+            markdown = "\n\n".join(filter(None, (markdown, drawn(data, parsed.unread))))
+        return markdown, "" if markdown.strip() else "needs_ocr"
     except ParseFailure as failure:
         if failure.code == "suspicious_file":
             raise

@@ -2,6 +2,7 @@
 
 import io
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import pypdfium2 as pdfium
@@ -11,6 +12,8 @@ from apps.knowledge.parsers.illustrations import illustrate, wanted
 
 LEAST_PIXELS = 120 * 80  # smaller ones are marks and logos
 MOST_ON_A_PAGE = 20  # more are the pieces of a drawing
+MOST_DRAWN = 20  # pages of a PDF inside another file that are made pictures of
+DOTS_A_POINT, LONGEST_SIDE = 200 / 72, 2_400
 BUDGET_S = 10.0  # of one document
 PAGE_COVERED = 0.9  # a picture that fills the page is its background
 
@@ -56,3 +59,19 @@ def _data(picture: Any) -> bytes | None:
     except (pdfium.PdfiumError, OSError, ValueError, NotImplementedError):
         return None
     return out.getvalue()
+
+
+def drawn(data: bytes, numbers: Sequence[int]) -> str:
+    """Return references to pages of a PDF inside another file as pictures, which are recognised as such."""
+    shown = []
+    try:
+        document = pdfium.PdfDocument(data)
+        for number in numbers[:MOST_DRAWN]:
+            page = document[number - 1]
+            out = io.BytesIO()
+            scale = min(DOTS_A_POINT, LONGEST_SIDE / max(*page.get_size(), 1.0))
+            page.render(scale=scale, grayscale=True).to_pil().convert("L").save(out, "JPEG", quality=85)
+            shown.append(illustrate(out.getvalue()))
+    except (pdfium.PdfiumError, OSError, ValueError):
+        pass  # what has been drawn so far is kept
+    return "\n\n".join(filter(None, shown))
