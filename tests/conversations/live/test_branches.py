@@ -249,3 +249,36 @@ async def test_a_turn_is_given_the_files_of_its_branch(tab, people, conversation
         [(4, *whole["one"])],
         [],
     ]
+
+
+async def test_stop_reaches_a_tool_that_does_not_listen_within_a_second(tab, conversation, monkeypatch):
+    """The tool is cancelled, not waited for: less than a second after the word, by the engine's own patience."""
+    from apps.agents.turn import TurnOutcome
+
+    ended = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    async def run_turn(request, *, events, stop):
+        events.emit("tool.started", {"call_id": "1", "name": "web_fetch", "arguments": {}})
+        events.token("Half. ")
+        try:
+            await asyncio.sleep(3600)
+        finally:
+            loop.call_soon_threadsafe(ended.set)
+        return TurnOutcome("succeeded", "")
+
+    monkeypatch.setattr(engine.ENGINE, "run_turn", run_turn)
+    assert engine.STOP_PATIENCE_S < 1
+    async with tab() as one:
+        await one.ask("fetch")
+        await one.until("token")
+        await one.send(type="stop")
+        assert (await one.turn())["status"] == "stopped"
+        async with asyncio.timeout(60):
+            await ended.wait()
+        assert one.text == "Half. "
+        await one.ask("again")
+        await one.until("token")
+        await one.send(type="stop")
+        assert (await one.turn())["status"] == "stopped"
+    assert [turn.status for turn in await turns_of(conversation)] == ["stopped", "stopped"]
