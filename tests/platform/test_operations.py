@@ -123,3 +123,33 @@ def test_operators_see_what_is_late_and_nothing_of_tenants(client, ann, acme, ha
     assert "CANARY" not in page
     assert "Handbook" not in page
     assert "/admin/health/" in client.get("/admin/").content.decode()
+
+
+@pytest.mark.django_db
+def test_every_table_is_in_the_admin_and_shows_no_text(client, acme, ann, bea, handbook):
+    from django.apps import apps
+    from django.contrib import admin
+    from django.db.models import CompositePrimaryKey
+    from django.urls import reverse
+
+    from apps.conversations.models import Message
+    from tests.api.world import furnish
+    from tests.conftest import person
+
+    furnish(acme, ann, bea, handbook)
+    Message.objects.update(text="CANARY-TEXT")
+    operator = person("operator@example.com")
+    operator.is_staff = operator.is_superuser = True
+    operator.save()
+    client.force_login(operator)
+    ours = [model for model in apps.get_models() if model.__module__.startswith("apps.")]
+    left = {model._meta.label for model in ours if not admin.site.is_registered(model)}
+    assert left == {m._meta.label for m in ours if isinstance(m._meta.pk, CompositePrimaryKey)}
+    for model in ours:
+        if admin.site.is_registered(model):
+            name = f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist"
+            page = client.get(reverse(name))
+            assert page.status_code == 200, name
+            text = page.content.decode()
+            for written in ("CANARY-TEXT", "plan.md", "two canteens", "Handbook", "So.[[c1]]"):
+                assert written not in text, (name, written)
