@@ -15,6 +15,7 @@ PERSONAS = ("nobody", "mal", "bea", "ann")
 OPEN = (200, 200, 200, 200)
 READ = (302, 404, 200, 200)  # everybody in the workspace
 MANAGE = (302, 404, 404, 302)  # those who may manage the base; for others it is not there
+WRITE = (302, 404, 404, 200)  # those who may manage the base, a page
 OWN = (302, 404, 404, 200)  # the asker's alone
 OWN_ACT = (302, 404, 404, 302)
 RUN = (302, 404, 403, 200)  # those who own or administer the workspace
@@ -109,6 +110,30 @@ EXPECTED = {
     ("get", "agents:show-version"): OWN,
     ("post", "agents:restore-version"): OWN_ACT,
     ("get", "conversations:list-agent-questions"): OWN,
+    ("post", "knowledge:act-on-documents"): (302, 404, 404, 422),
+    ("get", "knowledge:list-jobs"): READ,
+    ("post", "knowledge:create-folder"): (302, 404, 404, 422),
+    ("post", "knowledge:change-folder"): MANAGE,
+    ("post", "knowledge:delete-folder"): MANAGE,
+    ("post", "knowledge:add-page"): (302, 404, 404, 422),
+    ("get", "knowledge:write-text"): WRITE,
+    ("get", "knowledge:write-questions"): WRITE,
+    ("get", "knowledge:check-quality"): WRITE,
+    ("get", "knowledge:configure-chunker"): WRITE,
+    ("post", "knowledge:save-chunker"): (302, 404, 404, 422),
+    ("post", "knowledge:cancel-job"): MANAGE,
+    ("post", "knowledge:retry-job"): (302, 404, 404, 422),
+    ("post", "knowledge:restore-deleted"): (302, 404, 404, 409),
+    ("get", "knowledge:tell-ends"): (302, 404, 204, 204),
+    ("get", "knowledge:list-chunks"): READ,
+    ("post", "knowledge:discard-change"): (302, 404, 404, 404),
+    ("post", "knowledge:refresh-page"): (302, 404, 404, 409),
+    ("post", "knowledge:unlock-document"): (302, 404, 404, 409),
+    ("get", "knowledge:edit-text"): (302, 404, 404, 404),
+    ("get", "knowledge:edit-questions"): (302, 404, 404, 404),
+    ("get", "knowledge:export-questions"): (302, 404, 404, 404),
+    ("post", "knowledge:edit-chunk"): (302, 404, 404, 409),
+    ("post", "knowledge:switch-chunk"): (302, 404, 404, 409),
     ("get", "conversations:new-question"): READ,
     ("post", "conversations:start-conversation"): (302, 404, 422, 422),
     ("get", "conversations:show-conversation"): OWN,
@@ -148,6 +173,8 @@ RESTRICTED = [
     ("get", "knowledge:show-document"),
     ("get", "knowledge:download-original"),
     ("get", "knowledge:show-picture"),
+    ("get", "knowledge:list-jobs"),
+    ("get", "knowledge:list-chunks"),
 ]
 # Of django-allauth's routes, these and no others.
 ACCOUNT_ROUTES = {
@@ -265,7 +292,7 @@ def arguments(acme, ann, handbook, request):
     """The arguments of each route that takes any; all name things of acme, conversations are ann's."""
     from apps.agents import editing
     from apps.conversations.models import Attachment, Citation, Conversation, Message, Share, Turn
-    from apps.knowledge.models import Document, DocumentImage, Synonyms
+    from apps.knowledge.models import Chunk, Document, DocumentImage, Folder, Job, Synonyms
     from apps.memory.models import DocumentAffinity, MemoryItem
     from apps.models.models import Budget, ModelConfig
     from apps.widgets.models import Visitor, Widget
@@ -278,6 +305,13 @@ def arguments(acme, ann, handbook, request):
     key = default_storage.save("documents/picture.png", ContentFile(b"picture"))
     picture = DocumentImage.objects.create(
         document=document, generation=1, name="a.png", key=key, content_type="image/png", size_bytes=7
+    )
+    folder = Folder(workspace=acme, knowledge_base=handbook, name="Plans")
+    folder.lineage = [folder.pk]
+    folder.save()
+    job = Job.objects.create(workspace=acme, knowledge_base=handbook, kind="parse", scope="x", created_by=ann)
+    chunk = Chunk.objects.create(
+        knowledge_base=handbook, document=document, generation=1, level=0, ordinal=0, text="# Plan", start=0, end=6
     )
     conversation = Conversation.objects.create(workspace=acme, owner=ann)
     turn = Turn.objects.create(
@@ -310,6 +344,20 @@ def arguments(acme, ann, handbook, request):
         "knowledge:create-sample": {},
         "knowledge:upload-first": {},
         "knowledge:upload-documents": base,
+        "knowledge:tell-ends": {},
+        "knowledge:change-folder": {"folder_id": folder.pk},
+        "knowledge:delete-folder": {"folder_id": folder.pk},
+        "knowledge:cancel-job": {"job_id": job.pk},
+        "knowledge:retry-job": {"job_id": job.pk},
+        "knowledge:restore-deleted": {"job_id": job.pk},
+        "knowledge:list-chunks": file,
+        "knowledge:discard-change": file,
+        "knowledge:refresh-page": file,
+        "knowledge:edit-text": file,
+        "knowledge:edit-questions": file,
+        "knowledge:export-questions": file,
+        "knowledge:edit-chunk": {"chunk_id": chunk.pk},
+        "knowledge:switch-chunk": {"chunk_id": chunk.pk},
         "knowledge:show-picture": {**file, "name": picture.name},
         "knowledge:search-documents": {},
         "knowledge:try-search": {},
@@ -363,6 +411,10 @@ def arguments(acme, ann, handbook, request):
     }
     by_kind = {"knowledge-base": base, "progress": base, "document": file, "original": file, "conversation": talk}
     by_kind["widget"] = widget
+    for name in ("act-on-documents", "list-jobs", "create-folder", "add-page", "write-text", "write-questions"):
+        special[f"knowledge:{name}"] = base
+    for name in ("check-quality", "configure-chunker", "save-chunker"):
+        special[f"knowledge:{name}"] = base
     by_kind["model"] = {"model_id": model.pk}
 
     people = of_people(acme, ann, request.getfixturevalue("bea"), handbook)

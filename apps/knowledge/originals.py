@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from typing import IO, Any
 
 from django.core.files.storage import default_storage
-from django.http import StreamingHttpResponse
+from django.http import HttpResponse, StreamingHttpResponse
 from django.utils.http import content_disposition_header
 
 from apps.knowledge.models import Document, DocumentImage
@@ -28,6 +28,15 @@ def send(file: IO[Any], *, name: str, size_bytes: int) -> StreamingHttpResponse:
     response["Content-Disposition"] = content_disposition_header(True, name) or "attachment"
     response["Content-Length"] = str(size_bytes)
     response["Content-Security-Policy"] = "sandbox; default-src 'none'"
+    response["X-Content-Type-Options"] = "nosniff"
+    response["Cache-Control"] = "private, no-store"
+    return response
+
+
+def table(content: bytes, name: str) -> HttpResponse:
+    """Return a table as a download."""
+    response = HttpResponse(content, content_type="text/csv; charset=utf-8")
+    response["Content-Disposition"] = content_disposition_header(True, name) or "attachment"
     response["X-Content-Type-Options"] = "nosniff"
     response["Cache-Control"] = "private, no-store"
     return response

@@ -88,6 +88,10 @@ class DocumentQuerySet(models.QuerySet["Document"]):
         """Keep documents that have all of these tags."""
         return self.filter(tags__contains=[storable(tag) for tag in tags])
 
+    def in_folder(self, folder: UUID | None) -> Self:
+        """Keep documents that are in this very folder, None for the top."""
+        return self.filter(folder=folder)
+
     def named(self, part: str) -> Self:
         """Keep documents whose name contains ``part``, in any case."""
         return self.filter(name__icontains=storable(part)) if part else self
@@ -127,6 +131,10 @@ class ChunkQuerySet(models.QuerySet["Chunk"]):
 
         return self.filter(document__in=Document.objects.editable_by(who))
 
+    def holding(self, words: str) -> Self:
+        """Keep chunks in which ``words`` stand, in any case; an empty text keeps all."""
+        return self.filter(text__icontains=storable(words)) if words else self
+
 
 class FolderQuerySet(models.QuerySet["Folder"]):
     """Reads of folders."""
@@ -146,6 +154,11 @@ class FolderQuerySet(models.QuerySet["Folder"]):
         from apps.knowledge.models import KnowledgeBase
 
         return self.filter(knowledge_base__in=KnowledgeBase.objects.editable_by(who), deleted_at__isnull=True)
+
+    def named_by(self, text: str) -> Self:
+        """Keep the folder with this id; none if it is no UUID."""
+        found = _uuid(text)
+        return self.filter(pk=found) if found else self.none()
 
     def within(self, folders: Iterable[UUID]) -> Self:
         """Keep these folders and all below them."""

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from apps.knowledge.views import documents, knowledge_bases, search
+from apps.knowledge.views import chunking, chunks, documents, folders, jobs, knowledge_bases, search, sources
 
 app_name = "knowledge"
 BASES, BASE, DOCUMENT = "knowledge-bases/", "knowledge-bases/<uuid:base_id>/", "documents/<uuid:document_id>/"
@@ -28,4 +28,28 @@ urlpatterns = [
     path("search/synonyms/add/", search.add_synonyms, name="add-synonyms"),
     path("search/synonyms/<uuid:synonyms_id>/delete/", search.delete_synonyms, name="delete-synonyms"),
     path(f"{BASE}search-profile/", search.save_profile, name="save-profile"),
+    path(f"{BASE}acts/", jobs.act_on_documents, name="act-on-documents"),
+    path(f"{BASE}jobs/", jobs.list_jobs, name="list-jobs"),
+    path(f"{BASE}folders/", folders.create_folder, name="create-folder"),
+    path(f"{BASE}pages/", sources.add_page, name="add-page"),
+    path(f"{BASE}texts/", sources.write_text, name="write-text"),
+    path(f"{BASE}questions/", sources.write_questions, name="write-questions"),
+    path(f"{BASE}quality/", chunks.check_quality, name="check-quality"),
+    path(f"{BASE}chunker/", chunking.configure_chunker, name="configure-chunker"),
+    path(f"{BASE}chunker/save/", chunking.save_chunker, name="save-chunker"),
+    path("folders/<uuid:folder_id>/", folders.change_folder, name="change-folder"),
+    path("folders/<uuid:folder_id>/delete/", folders.delete_folder, name="delete-folder"),
+    path("jobs/<uuid:job_id>/cancel/", jobs.cancel_job, name="cancel-job"),
+    path("jobs/<uuid:job_id>/retry/", jobs.retry_job, name="retry-job"),
+    path("jobs/<uuid:job_id>/restore/", jobs.restore_deleted, name="restore-deleted"),
+    path("jobs/ends/", jobs.tell_ends, name="tell-ends"),
+    path(f"{DOCUMENT}passages/", chunks.list_chunks, name="list-chunks"),
+    path(f"{DOCUMENT}passages/discard/", chunks.discard_change, name="discard-change"),
+    path(f"{DOCUMENT}refresh/", sources.refresh_page, name="refresh-page"),
+    path(f"{DOCUMENT}unlock/", sources.unlock_document, name="unlock-document"),
+    path(f"{DOCUMENT}text/", sources.edit_text, name="edit-text"),
+    path(f"{DOCUMENT}questions/", sources.edit_questions, name="edit-questions"),
+    path(f"{DOCUMENT}questions/export/", sources.export_questions, name="export-questions"),
+    path("chunks/<uuid:chunk_id>/edit/", chunks.edit_chunk, name="edit-chunk"),
+    path("chunks/<uuid:chunk_id>/switch/", chunks.switch_chunk, name="switch-chunk"),
 ]

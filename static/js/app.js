@@ -70,6 +70,9 @@ document.addEventListener("toast", (event) => {
   const { text, undo } = event.detail;
   toast(text, { action: undo ? { label: document.body.dataset.undo, run: () => post(undo) } : null });
 });
+document.addEventListener("toasts", (event) => {
+  for (const { text } of event.detail.toasts) toast(text);
+});
 document.addEventListener("htmx:responseError", (event) => {
   if (event.detail.elt.closest("[data-quiet]")) return;
   toast(messageOf(event.detail.xhr.responseText) ?? document.body.dataset.failed, { state: "bad" });
@@ -91,6 +94,15 @@ function post(action) {
   form.append(token);
   document.body.append(form);
   form.submit();
+}
+
+/** The code of an error answer, if it is our JSON. */
+export function codeOf(body) {
+  try {
+    return JSON.parse(body).code ?? null;
+  } catch {
+    return null;
+  }
 }
 
 /** The sentence of an error answer, if it is our JSON. */

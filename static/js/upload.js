@@ -1,6 +1,7 @@
-// Upload of many files with progress: by drop, paste or choice; two at a time, one request a file.
+// Upload of many files and folders with progress: by drop or choice; two at a time, one request a file.
+// The files of one drop are a batch: the server tells when all of them are settled.
 
-import { csrf, messageOf, toast } from "./app.js";
+import { codeOf, csrf, messageOf, toast } from "./app.js";
 
 const AT_ONCE = 2;
 
@@ -31,14 +32,22 @@ function begin(form) {
     if (!event.dataTransfer?.files.length) return;
     event.preventDefault();
     delete area.dataset.over;
-    add(event.dataTransfer.files);
+    const entries = [...event.dataTransfer.items].map((item) => item.webkitGetAsEntry?.()).filter(Boolean);
+    if (entries.some((entry) => entry.isDirectory)) filesOf(entries).then(add);
+    else add(event.dataTransfer.files);
+  });
+  form.querySelector("[data-folder]")?.addEventListener("change", (event) => {
+    add(event.target.files);
+    event.target.value = "";
   });
   addEventListener("beforeunload", (event) => {
     if (running || waiting.length) event.preventDefault();
   });
 
   function add(files) {
-    for (const file of files) waiting.push(row(file));
+    const found = [...files].filter((file) => file.name !== ".DS_Store" && file.name !== "Thumbs.db");
+    const batch = found.length > 1 ? { id: crypto.randomUUID?.() ?? "", total: found.length } : null;
+    for (const file of found) waiting.push(Object.assign(row(file), { batch }));
     next();
   }
 
@@ -89,6 +98,14 @@ function begin(form) {
     }
     const body = new FormData();
     body.append("file", job.file);
+    const folder = form.querySelector("input[name=folder]");
+    if (folder) body.append("folder", folder.value);
+    body.append("path", job.file.path || job.file.webkitRelativePath || "");
+    body.append("if_same_name", job.sameName ?? "ask");
+    if (job.batch?.id) {
+      body.append("batch", job.batch.id);
+      body.append("batch_total", job.batch.total);
+    }
     const request = new XMLHttpRequest();
     job.request = request;
     request.open("POST", form.action);
@@ -103,6 +120,7 @@ function begin(form) {
     });
     request.addEventListener("load", () => {
       if (request.status === 201) arrived(job, JSON.parse(request.responseText));
+      else if (codeOf(request.responseText) === "same_name") ask(job, messageOf(request.responseText));
       else failed(job, messageOf(request.responseText) ?? form.dataset.refused);
     });
     request.addEventListener("error", () => failed(job, form.dataset.broken));
@@ -123,9 +141,36 @@ function begin(form) {
     if (!rows) return;
     document.getElementById("no-documents")?.remove();
     document.getElementById(`document-${answer.id}`)?.remove();
+    if (job.file.path || job.file.webkitRelativePath) {
+      if (!running && !waiting.length) location.reload(); // folders that were made are in the table then
+      return;
+    }
     rows.insertAdjacentHTML("afterbegin", answer.row);
     htmx.process(rows);
     htmx.trigger("#poll", "resume");
+  }
+
+  // Another document of this name is there: the reader says what is to become of it.
+  function ask(job, sentence) {
+    job.bar.remove();
+    job.state.textContent = "";
+    const words = document.createElement("p");
+    words.className = "err row";
+    words.append(sentence);
+    for (const [choice, label] of [["replace", form.dataset.replace], ["keep", form.dataset.keepBoth]]) {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.className = "btn sm";
+      button.textContent = label;
+      button.addEventListener("click", () => {
+        words.replaceWith(job.bar);
+        job.sameName = choice;
+        waiting.push(job);
+        next();
+      });
+      words.append(button);
+    }
+    job.item.append(words);
   }
 
   function failed(job, sentence) {
@@ -137,6 +182,26 @@ function begin(form) {
     words.textContent = sentence;
     job.item.append(words);
   }
+}
+
+/** The files below dropped entries, each with its path from where it was dropped. */
+async function filesOf(entries) {
+  const found = [];
+  for (const entry of entries) {
+    if (entry.isFile) {
+      const file = await new Promise((resolve, reject) => entry.file(resolve, reject));
+      file.path = entry.fullPath.replace(/^\//, "");
+      found.push(file);
+    } else {
+      const reader = entry.createReader();
+      for (;;) {
+        const some = await new Promise((resolve, reject) => reader.readEntries(resolve, reject));
+        if (!some.length) break;
+        found.push(...(await filesOf(some)));
+      }
+    }
+  }
+  return found;
 }
 
 // After "Try again", "Cancel" and "Delete" the server asks to look at the rows again.

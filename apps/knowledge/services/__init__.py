@@ -8,6 +8,7 @@ from apps.knowledge.services.batches import (
     restore_deleted,
     tag_documents,
 )
+from apps.knowledge.services.chunking import configure_chunker
 from apps.knowledge.services.chunks import disable_chunk, discard_override, edit_chunk, enable_chunk
 from apps.knowledge.services.documents import (
     cancel_document,
@@ -44,6 +45,7 @@ __all__ = [
     "cancel_document",
     "cancel_documents",
     "cancel_job",
+    "configure_chunker",
     "create_folder",
     "create_knowledge_base",
     "delete_document",

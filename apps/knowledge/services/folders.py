@@ -35,12 +35,14 @@ def create_folder(*, knowledge_base: KnowledgeBase, name: str, actor: User, pare
     return folder
 
 
-def folder_at(*, knowledge_base: KnowledgeBase, path: Sequence[str], actor: User) -> Folder | None:
-    """Return the folder at a path of names from the top, making what is missing; None for an empty path.
+def folder_at(
+    *, knowledge_base: KnowledgeBase, path: Sequence[str], actor: User, above: Folder | None = None
+) -> Folder | None:
+    """Return the folder at a path of names from ``above`` or the top, making what is missing.
 
     Two uploads that make the same folder at once get the same one.
     """
-    folder: Folder | None = None
+    folder = above
     for name in path:
         there = Folder.objects.filter(
             knowledge_base=knowledge_base, parent=folder, name=_name(name), deleted_at__isnull=True

@@ -14,6 +14,8 @@ from uuid import UUID
 from django.db import DatabaseError, IntegrityError, transaction
 from django.db.models import Count, Exists, F, OuterRef, Q
 from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 from django_q.tasks import async_task
 
 from apps.common.errors import InvalidInput
@@ -87,7 +89,9 @@ def join_upload(*, knowledge_base: KnowledgeBase, batch: UUID, total: int, actor
         "total": total,
         "created_by": actor,
     }
-    job, _ = Job.objects.get_or_create(pk=batch, knowledge_base=knowledge_base, created_by=actor, defaults=fields)
+    job, _created = Job.objects.get_or_create(
+        pk=batch, knowledge_base=knowledge_base, created_by=actor, defaults=fields
+    )
     return job if job.active else None
 
 
@@ -203,6 +207,39 @@ def _end(job: Job, status: Job.Status, error_code: str = "") -> int:
         Job.objects.filter(pk=job.pk)
         .active()
         .update(stage="", progress=documents_by_state([job.pk]).get(job.pk, {}), **fields)
+    )
+
+
+def shares(job: Job, by_state: dict[str, int]) -> dict[str, int]:
+    """Return how many of a job's documents are ready, failed, settled, and of how many. ``by_state`` while it runs."""
+    states = by_state if job.active else job.progress
+    failed = states.get(Status.ERROR_PARSING, 0) + states.get(Status.ERROR_INDEXING, 0)
+    ready = states.get(Status.INDEXED, 0)
+    if job.stage == "scheduling":  # what was indexed before and waits for its turn is not done
+        ready = failed = 0
+    refused = job.result.get("refused", 0)
+    done = job.result.get("done", 0)
+    settled = ready + failed + refused + job.result.get("skipped", 0) + done
+    return {"ready": ready + done, "failed": failed + refused, "settled": settled, "total": job.total}
+
+
+def told(job: Job) -> str:
+    """Return the sentence that tells a job's maker of its end."""
+    counts = shares(job, {})
+    found: dict[str, object] = {"base": job.knowledge_base.name, **counts}
+    if job.status == Job.Status.FAILED:
+        return _("“%(base)s”: the work on many documents failed and has been logged. Try again.") % found
+    if job.status == Job.Status.CANCELLED:
+        return _("“%(base)s”: stopped on request.") % found
+    if counts["failed"]:
+        return _("“%(base)s”: %(ready)s ready to answer from, %(failed)s need attention.") % found
+    return (
+        ngettext(
+            "“%(base)s”: %(ready)s document is ready to answer from.",
+            "“%(base)s”: %(ready)s documents are ready to answer from.",
+            counts["ready"],
+        )
+        % found
     )
 
 

@@ -1,5 +1,6 @@
 """Pages of documents: upload, reading with a passage highlighted, the original, retry, delete."""
 
+import contextlib
 from collections.abc import Callable
 from typing import Any, cast
 from uuid import UUID
@@ -16,10 +17,11 @@ from django.utils.translation import ngettext
 from django.views.decorators.http import require_POST, require_safe
 from django_htmx.http import trigger_client_event
 
-from apps.common.errors import InvalidInput, NotFound
+from apps.common.errors import InvalidInput, KnowSphereError, NotFound
+from apps.common.text import whole
 from apps.knowledge import originals, services, sheets
-from apps.knowledge.errors import OriginalMissing
-from apps.knowledge.models import Document, DocumentImage, KnowledgeBase
+from apps.knowledge.errors import OriginalMissing, SameName
+from apps.knowledge.models import Document, DocumentImage, Folder, KnowledgeBase
 from apps.knowledge.services.beginning import begin_knowledge_base
 from apps.workspaces import audit
 from apps.workspaces.pages import PersonRequest, enter
@@ -49,10 +51,21 @@ def _take(request: PersonRequest, frame: dict[str, Any], base: KnowledgeBase) ->
     files = cast("list[UploadedFile[bytes]]", request.FILES.getlist("file"))
     if not files:
         raise InvalidInput(field="file", reason=_("no file arrived. Choose one and try again."))
-    added = [
-        services.add_document(knowledge_base=base, file=file, name=file.name or "", actor=request.user)
-        for file in files
-    ]
+    options = _options(request, base, len(files))
+    added = []
+    for file in files:
+        try:
+            added.append(
+                services.add_document(
+                    knowledge_base=base, file=file, name=file.name or "", actor=request.user, **options
+                )
+            )
+        except KnowSphereError as error:
+            if options["job"] and not isinstance(error, SameName):
+                services.note_received(options["job"], stored=False)
+            raise
+        if options["job"]:
+            services.note_received(options["job"], stored=True)
     if "application/json" in request.headers.get("Accept", ""):
         row = {**frame, "base": base, "document": added[0]}
         html = render_to_string("knowledge/partials/_document_row.html", row, request)
@@ -61,6 +74,23 @@ def _take(request: PersonRequest, frame: dict[str, Any], base: KnowledgeBase) ->
     count = len(added)
     messages.success(request, ngettext("%(count)s file added.", "%(count)s files added.", count) % {"count": count})
     return redirect("knowledge:show-knowledge-base", slug, base.pk)
+
+
+def _options(request: PersonRequest, base: KnowledgeBase, count: int) -> dict[str, Any]:
+    """Return what goes with a file of an upload: its folder, its batch, what becomes of another of its name."""
+    posted = request.POST
+    folders = Folder.objects.editable_by(request.user).filter(knowledge_base=base)
+    folder = get_object_or_404(folders.named_by(posted["folder"])) if posted.get("folder") else None
+    names = [name for name in posted.get("path", "").split("/")[:-1] if name.strip(" .")]
+    if names:
+        folder = services.folder_at(knowledge_base=base, path=names, actor=request.user, above=folder)
+    job = None
+    with contextlib.suppress(ValueError):
+        batch = UUID(posted.get("batch", ""))
+        total = whole(posted.get("batch_total", "")) or count
+        job = services.join_upload(knowledge_base=base, batch=batch, total=total, actor=request.user)
+    same = posted.get("if_same_name", "keep")
+    return {"folder": folder, "job": job, "if_same_name": same if same in ("ask", "replace") else "keep"}
 
 
 @require_safe
@@ -75,6 +105,7 @@ def show_document(request: PersonRequest, slug: str, document_id: UUID) -> HttpR
     audit.opened(document, who=request.user, right=frame["role"])
     editable = Document.objects.editable_by(request.user).filter(pk=document.pk).exists()
     context = {"document": document, "base": document.knowledge_base, "sheet": sheet, "editable": editable}
+    context["attempts"] = document.attempts.order_by("-number")[:20]
     return render(request, "knowledge/show_document.html", {**frame, **context, "section": "knowledge"})
 
 

@@ -13,7 +13,7 @@ from django.views.decorators.vary import vary_on_headers
 
 from apps.knowledge import progress, services
 from apps.knowledge.forms import KnowledgeBaseForm
-from apps.knowledge.models import Document, KnowledgeBase
+from apps.knowledge.models import Document, Folder, KnowledgeBase
 from apps.knowledge.services import sample
 from apps.workspaces import permissions
 from apps.workspaces.pages import PersonRequest, enter
@@ -67,11 +67,28 @@ def show_knowledge_base(request: PersonRequest, slug: str, base_id: UUID) -> Htt
     base = get_object_or_404(visible.with_rights(request.user), pk=base_id)
     documents = Document.objects.visible_to(request.user).filter(knowledge_base=base)
     name, state = request.GET.get("q", "").strip(), request.GET.get("state", "")
-    page = Paginator(documents.named(name).in_state(state).order_by("-created_at"), ROWS)
+    folders = list(Folder.objects.visible_to(request.user).filter(knowledge_base=base).order_by("name"))
+    folder = next((one for one in folders if str(one.pk) == request.GET.get("folder", "")), None)
+    tag = request.GET.get("tag", "")
+    shown = documents.named(name).in_state(state)
+    if tag:
+        shown = shown.tagged([tag])
+    if not (name or state or tag):  # a filter looks into all folders below
+        shown = shown.in_folder(folder.pk if folder else None)
+    elif folder:
+        shown = shown.in_folders([folder.pk])
+    page = Paginator(shown.order_by("-created_at"), ROWS)
     context = {"base": base, "page": page.get_page(request.GET.get("page")), "counts": documents.counts()}
+    context |= {"folders": folders, "folder": folder, "tag": tag, "path": _path(folder, folders)}
     context |= {"q": name, "state": state, "section": "knowledge"}
     part = "partials/_documents" if request.htmx else "show_knowledge_base"
     return render(request, f"knowledge/{part}.html", {**frame, **context})
+
+
+def _path(folder: Folder | None, folders: list[Folder]) -> list[Folder]:
+    """Return the folders from the top down to one, of those that may be seen."""
+    by_id = {one.pk: one for one in folders}
+    return [by_id[pk] for pk in folder.lineage if pk in by_id] if folder else []
 
 
 @require_safe

@@ -1,0 +1,107 @@
+"""How a base cuts its documents: the settings, and what a real document would become with them."""
+
+from typing import Any
+from uuid import UUID
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as _l
+from django.views.decorators.http import require_POST, require_safe
+
+from apps.knowledge import chunkers, services
+from apps.knowledge.chunkers.drafts import PARENT
+from apps.knowledge.models import Document, KnowledgeBase
+from apps.knowledge.services.chunking import settings_of
+from apps.workspaces.pages import PersonRequest, enter
+
+SHOWN = 30
+NO_SETTING = ("chunker", "document", "again", "csrfmiddlewaretoken")
+NAMES = {"by_heading": _l("By headings"), "parent_child": _l("Passages with parts"), "three_level": _l("Three levels")}
+LABELS = {
+    "size": _l("Length of a passage"),
+    "tokens": _l("Limit of a passage"),
+    "overlap": _l("Overlap"),
+    "heading_level": _l("Deepest heading that begins a passage"),
+    "parent_size": _l("Length of a passage"),
+    "parent_tokens": _l("Limit of a passage"),
+    "child_size": _l("Length of a part"),
+    "child_tokens": _l("Limit of a part"),
+    "child_overlap": _l("Overlap of parts"),
+    "l1_size": _l("Length of the first level"),
+    "l1_overlap": _l("Overlap of the first level"),
+    "l2_size": _l("Length of the second level"),
+    "l2_overlap": _l("Overlap of the second level"),
+    "l3_size": _l("Length of the third level, which is searched"),
+    "l3_overlap": _l("Overlap of the third level"),
+    "l3_tokens": _l("Limit of the third level"),
+    "delimiter": _l("Cut at"),
+    "delimiter_is_regex": _l("It is a regular expression"),
+}
+UNITS = {"characters": _l("characters"), "tokens": _l("tokens, 0 for no limit"), "levels": _l("levels"), "": ""}
+
+
+@require_safe
+@login_required
+def configure_chunker(request: PersonRequest, slug: str, base_id: UUID) -> HttpResponse:
+    """Show the chunker's settings beside a document cut with them; nothing is stored."""
+    from apps.knowledge.services.previewing import chunk_preview  # it counts with the model's own tokens
+
+    frame, base = _base(request, slug, base_id)
+    chunker = request.GET.get("chunker") or base.chunker
+    typed = {name: str(value) for name, value in request.GET.items() if name not in NO_SETTING}
+    documents = Document.objects.visible_to(request.user).filter(knowledge_base=base).exclude(markdown_key="")
+    chosen = documents.among([request.GET.get("document", "")]).first() or documents.order_by("-created_at").first()
+    values = settings_of(chunker, typed) if typed else (base.chunker_settings if chunker == base.chunker else {})
+    chunkers.validated_settings(chunker, values)
+    context: dict[str, Any] = {"base": base, "chunker": chunker, "chunkers": NAMES, "fields": _fields(chunker, values)}
+    if chosen:
+        chosen.knowledge_base = base
+        drafts = chunk_preview(document=chosen, chunker=chunker, chunker_settings=values)
+        passages = [draft for draft in drafts if draft.level == PARENT]
+        sizes = sorted(len(draft.text) for draft in passages) or [0]
+        context |= {"passages": passages[:SHOWN], "count": len(passages), "parts": len(drafts) - len(passages)}
+        context |= {"middle": sizes[len(sizes) // 2], "longest": sizes[-1]}
+    context |= {"chosen": chosen, "documents": documents.order_by("-created_at")[:50], "section": "knowledge"}
+    part = "partials/_preview" if request.htmx else "configure_chunker"
+    return render(request, f"knowledge/{part}.html", {**frame, **context})
+
+
+@require_POST
+@login_required
+def save_chunker(request: PersonRequest, slug: str, base_id: UUID) -> HttpResponse:
+    """Keep the settings; documents that are there are cut anew only if that is asked for."""
+    _frame, base = _base(request, slug, base_id)
+    chunker = request.POST.get("chunker", "")
+    typed = {name: str(value) for name, value in request.POST.items() if name not in NO_SETTING}
+    count = services.configure_chunker(
+        knowledge_base=base,
+        chunker=chunker,
+        chunker_settings=settings_of(chunker, typed),
+        again=bool(request.POST.get("again")),
+        actor=request.user,
+    )
+    done = _("Saved, and %(count)s in the queue to be cut anew. What is there answers meanwhile.") % {"count": count}
+    messages.success(request, done if count else _("Saved. It counts for documents that are indexed from now on."))
+    return redirect("knowledge:configure-chunker", slug, base.pk)
+
+
+def _fields(chunker: str, values: dict[str, Any]) -> list[dict[str, Any]]:
+    return [
+        {
+            "setting": setting,
+            "label": LABELS.get(setting.name, setting.name),
+            "unit": UNITS[setting.unit],
+            "value": values.get(setting.name, setting.default),
+            "kind": type(setting.default).__name__,
+        }
+        for setting in chunkers.SETTINGS.get(chunker).described()
+    ]
+
+
+def _base(request: PersonRequest, slug: str, base_id: UUID) -> tuple[dict[str, Any], KnowledgeBase]:
+    frame = enter(request, slug)
+    bases = KnowledgeBase.objects.editable_by(request.user).filter(workspace=frame["workspace"])
+    return frame, get_object_or_404(bases, pk=base_id)

@@ -1,0 +1,166 @@
+"""Documents that are no files: web pages, texts and questions written here; the password of a locked file."""
+
+from typing import Any
+from uuid import UUID
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+from django_htmx.http import HttpResponseClientRedirect
+
+from apps.common.errors import InvalidInput
+from apps.common.text import whole
+from apps.knowledge import originals, questions, services
+from apps.knowledge.models import Document, Folder, KnowledgeBase
+from apps.knowledge.questions import Pair
+from apps.workspaces.pages import PersonRequest, enter
+
+LARGEST_TABLE = 20 << 20
+
+
+@require_POST
+@login_required
+def add_page(request: PersonRequest, slug: str, base_id: UUID) -> HttpResponse:
+    """Queue a web page."""
+    base, folder = _place(request, slug, base_id)
+    document = services.add_page(
+        knowledge_base=base,
+        url=request.POST.get("url", ""),
+        actor=request.user,
+        folder=folder,
+        refresh_hours=whole(request.POST.get("refresh_hours", "")) or None,
+    )
+    messages.success(request, _("“%(name)s” will be fetched in a moment.") % {"name": document.name})
+    return _base(slug, base, folder)
+
+
+@require_POST
+@login_required
+def refresh_page(request: PersonRequest, slug: str, document_id: UUID) -> HttpResponse:
+    """Fetch a page again, and set how often that is done by itself."""
+    document = _document(request, slug, document_id)
+    if "refresh_hours" in request.POST:
+        hours = whole(request.POST["refresh_hours"]) or None
+        services.schedule_page(document=document, refresh_hours=hours, actor=request.user)
+        messages.success(request, _("Saved."))
+    else:
+        services.refresh_page(document=document, actor=request.user)
+        messages.success(request, _("The page is fetched again. What was read of it before answers meanwhile."))
+    return redirect("knowledge:show-document", slug, document.pk)
+
+
+@require_POST
+@login_required
+def unlock_document(request: PersonRequest, slug: str, document_id: UUID) -> HttpResponse:
+    """Try a locked file with a password."""
+    document = _document(request, slug, document_id)
+    services.unlock_document(document=document, password=request.POST.get("password", ""), actor=request.user)
+    messages.success(request, _("The file is read with this password now."))
+    if request.htmx:
+        return HttpResponseClientRedirect(request.htmx.current_url_abs_path or "/")
+    return redirect("knowledge:show-document", slug, document.pk)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@login_required
+def write_text(request: PersonRequest, slug: str, base_id: UUID) -> HttpResponse:
+    """Write a text, and take it in as a document."""
+    base, folder = _place(request, slug, base_id)
+    if request.method != "POST":
+        return _page(request, slug, "write_text", base=base, folder=folder, name="", text="")
+    name, text = request.POST.get("name", ""), request.POST.get("text", "")
+    services.add_text(knowledge_base=base, name=name, text=text, actor=request.user, folder=folder)
+    return _base(slug, base, folder)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@login_required
+def edit_text(request: PersonRequest, slug: str, document_id: UUID) -> HttpResponse:
+    """Change a text that was written here."""
+    document = _document(request, slug, document_id, Document.Kind.TEXT)
+    if request.method != "POST":
+        text = document.file.read().decode()
+        context = {"base": document.knowledge_base, "document": document, "name": document.name, "text": text}
+        return _page(request, slug, "write_text", **context)
+    name, text = request.POST.get("name", ""), request.POST.get("text", "")
+    services.edit_text(document=document, name=name, text=text, actor=request.user)
+    return redirect("knowledge:show-document", slug, document.pk)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@login_required
+def write_questions(request: PersonRequest, slug: str, base_id: UUID) -> HttpResponse:
+    """Write questions with their answers, or take them from a table, as one document."""
+    base, folder = _place(request, slug, base_id)
+    if request.method != "POST":
+        return _page(request, slug, "write_questions", base=base, folder=folder, name="", pairs=[Pair("", "")] * 3)
+    name = request.POST.get("name", "")
+    services.add_questions(knowledge_base=base, name=name, pairs=_pairs(request), actor=request.user, folder=folder)
+    return _base(slug, base, folder)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@login_required
+def edit_questions(request: PersonRequest, slug: str, document_id: UUID) -> HttpResponse:
+    """Change questions and answers; a table that is given with them is added at the end."""
+    document = _document(request, slug, document_id, Document.Kind.QA)
+    if request.method != "POST":
+        pairs = [*questions.read(document.file.read()), Pair("", "")]
+        context = {"base": document.knowledge_base, "document": document, "name": document.name, "pairs": pairs}
+        return _page(request, slug, "write_questions", **context)
+    name = request.POST.get("name", "")
+    services.edit_questions(document=document, name=name, pairs=_pairs(request), actor=request.user)
+    return redirect("knowledge:show-document", slug, document.pk)
+
+
+@require_safe
+@login_required
+def export_questions(request: PersonRequest, slug: str, document_id: UUID) -> HttpResponse:
+    """Send the pairs as a table for a spreadsheet program."""
+    frame = enter(request, slug)
+    documents = Document.objects.visible_to(request.user).filter(workspace=frame["workspace"], kind=Document.Kind.QA)
+    document = get_object_or_404(documents, pk=document_id)
+    table = questions.to_csv(questions.read(document.file.read()))
+    return originals.table(table, f"{document.name}.csv")
+
+
+def _pairs(request: PersonRequest) -> list[Pair]:
+    typed = zip(request.POST.getlist("question"), request.POST.getlist("answer"), strict=False)
+    pairs = [Pair(question, answer) for question, answer in typed]
+    table = request.FILES.get("table")
+    if table is None:
+        return pairs
+    if (table.size or 0) > LARGEST_TABLE:
+        raise InvalidInput(field="table", reason=_("it is too large"))
+    return pairs + questions.from_csv(table.read())
+
+
+def _place(request: PersonRequest, slug: str, base_id: UUID) -> tuple[KnowledgeBase, Folder | None]:
+    frame = enter(request, slug)
+    bases = KnowledgeBase.objects.editable_by(request.user).filter(workspace=frame["workspace"])
+    base = get_object_or_404(bases, pk=base_id)
+    wanted = request.POST.get("folder", "") or request.GET.get("folder", "")
+    folders = Folder.objects.editable_by(request.user).filter(knowledge_base=base)
+    return base, get_object_or_404(folders.named_by(wanted)) if wanted else None
+
+
+def _document(request: PersonRequest, slug: str, document_id: UUID, kind: str = "") -> Document:
+    frame = enter(request, slug)
+    documents = Document.objects.editable_by(request.user).filter(workspace=frame["workspace"])
+    if kind:
+        documents = documents.filter(kind=kind)
+    return get_object_or_404(documents.select_related("knowledge_base"), pk=document_id)
+
+
+def _page(request: PersonRequest, slug: str, template: str, /, **context: Any) -> HttpResponse:
+    return render(request, f"knowledge/{template}.html", {**enter(request, slug), **context, "section": "knowledge"})
+
+
+def _base(slug: str, base: KnowledgeBase, folder: Folder | None) -> HttpResponse:
+    where = redirect("knowledge:show-knowledge-base", slug, base.pk)
+    if folder:
+        where["Location"] += f"?folder={folder.pk}"
+    return where
