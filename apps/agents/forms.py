@@ -25,6 +25,16 @@ THINKING = [("", _("As the model is set")), ("on", _("On")), ("off", _("Off"))]
 QUESTIONS, QUESTION = 6, 200
 
 
+class _Bases(forms.ModelMultipleChoiceField):
+    def label_from_instance(self, obj: Any) -> str:
+        return str(obj.name)  # __str__ is an id: it reaches logs
+
+
+class _Models(forms.ModelChoiceField):
+    def label_from_instance(self, obj: Any) -> str:
+        return str(obj.name)
+
+
 class AgentForm(forms.Form):
     """Everything that can be said of an agent; ``values`` is what the service saves."""
 
@@ -48,7 +58,7 @@ class AgentForm(forms.Form):
     language = forms.ChoiceField(label=_("Language of answers"), choices=LANGUAGES, required=False)
     tools = forms.MultipleChoiceField(label=_("Tools"), required=False, widget=forms.CheckboxSelectMultiple)
     all_knowledge_bases = forms.BooleanField(label=_("Every base that the asker may read"), required=False)
-    knowledge_bases = forms.ModelMultipleChoiceField(
+    knowledge_bases = _Bases(
         label=_("Only these knowledge bases"),
         queryset=KnowledgeBase.objects.none(),
         required=False,
@@ -63,7 +73,7 @@ class AgentForm(forms.Form):
     )
     memory = forms.BooleanField(label=_("Uses the asker’s memory"), required=False)
     restricted = forms.BooleanField(label=_("Only for people it is shared with"), required=False)
-    model = forms.ModelChoiceField(
+    model = _Models(
         label=_("Model"),
         queryset=ModelConfig.objects.none(),
         required=False,

@@ -57,6 +57,9 @@ def test_an_agent_is_made_shown_saved_and_used(signed_in, ann, acme, handbook):
     assert "Answer as HR does." in page
     assert 'value="0.3"' in page
     assert "How long is leave?" in page
+    assert ">Handbook</span>" in page
+    assert f"knowledge base {handbook.pk}" not in page
+    assert f'<option value="{model.pk}" selected>m</option>' in page
     listed = signed_in.get(url("list-agents")).content.decode()
     assert "HR" in listed
     assert f"agent={agent.pk}" in listed
