@@ -25,12 +25,12 @@ THINKING = [("", _("As the model is set")), ("on", _("On")), ("off", _("Off"))]
 QUESTIONS, QUESTION = 6, 200
 
 
-class _Bases(forms.ModelMultipleChoiceField):
+class _Bases(forms.ModelMultipleChoiceField[KnowledgeBase]):
     def label_from_instance(self, obj: Any) -> str:
         return str(obj.name)  # __str__ is an id: it reaches logs
 
 
-class _Models(forms.ModelChoiceField):
+class _Models(forms.ModelChoiceField[ModelConfig]):
     def label_from_instance(self, obj: Any) -> str:
         return str(obj.name)
 
