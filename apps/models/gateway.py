@@ -53,6 +53,7 @@ __all__ = [
     "ModelTimeout",
     "ModelUnavailable",
     "StreamBroken",
+    "across_languages",
     "chat",
     "describe",
     "describe_now",
@@ -337,6 +338,15 @@ async def token_scores(query: str, passages: Sequence[bytes]) -> list[float | No
     from apps.models.builtin import embedder
 
     return await embedder.token_scores(query, passages)
+
+
+def across_languages(model: ResolvedModel, vector: "Vectors") -> "Vectors":
+    """Return a question's vector as it finds passages in any language; other models' as they are."""
+    if model.provider != "builtin":
+        return vector
+    from apps.models.builtin import late_interaction
+
+    return late_interaction.without_language(vector)
 
 
 def _estimated(texts: Sequence[str]) -> Usage:

@@ -283,3 +283,26 @@ async def test_the_watched_passage_is_traced_to_where_it_was_lost(ann, base, in_
     (trace,) = [trace for trace in result.traces if trace.chunk_id == last.pk]
     assert (trace.lost_at, trace.ranks["vector"]) == ("legs", 3)
     assert trace.scores["vector"] == pytest.approx(0.45, abs=0.01)
+
+
+@pytest.fixture
+def mixed(acme, make_base, add_passages):
+    """One English passage among Chinese ones about other things, as the built-in model embeds them."""
+    base = make_base(acme, embedding_model="builtin:multilingual-e5-small", dimensions=384)
+    given = [
+        "Employees have fifteen days of paid annual leave.",
+        "出差住宿标准为每晚不超过五百元。",
+        "会议室需要提前一天预订。",
+        "今天下雨，出门请带伞。",
+        "打印机在三楼，纸在柜子里。",
+        "访客请在前台登记并领取证件。",
+    ]
+    model = gateway.resolve_reference("embedding", base.embedding_model, workspace_id=acme.pk)
+    add_passages(base, *given, embed=lambda inputs: gateway.embed_now(model, inputs, purpose="passage"))
+    return base
+
+
+async def test_a_question_reaches_the_other_language_past_its_own(ann, mixed):
+    found = await search(ann, "员工一年有多少天带薪年假？", knowledge_bases=[mixed.pk], rerank=False)
+    (english,) = [passage for passage in found.passages if passage.text.startswith("Employees")]
+    assert english.ranks["vector"] == 1

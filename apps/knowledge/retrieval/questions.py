@@ -80,4 +80,4 @@ async def _embed(model: ResolvedModel, query: str) -> str | None:
     except KnowSphereError as error:
         logger.warning("a question could not be embedded: %s", error.code)
         return None
-    return "[" + ",".join(f"{number:.6f}" for number in vectors[0].tolist()) + "]"
+    return "[" + ",".join(f"{number:.6f}" for number in gateway.across_languages(model, vectors[0]).tolist()) + "]"

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     Vectors = NDArray[np.float32]
 
 CENTRE = Path(__file__).with_name("token_centre.npy")
+LANGUAGE = Path(__file__).with_name("language_direction.npy")
 
 
 def centred(states: "Vectors") -> "Vectors":
@@ -66,6 +67,26 @@ def scores(question: "Vectors", passages: Sequence[bytes]) -> list[float | None]
         found.append(None if best is None else float(best.mean()) / width**0.5)
         at += length
     return found
+
+
+def without_language(vector: "Vectors") -> "Vectors":
+    """Return a question's vector without the part that says in which language it is.
+
+    The model puts Chinese and English apart along one direction, farther than subjects are: among many Chinese
+    passages a Chinese question would never reach the English one that answers it. Passages keep theirs: against a
+    question without that part it counts nothing.
+    """
+    direction = _language()
+    found: Vectors = vector - (vector @ direction) * direction
+    return found
+
+
+@lru_cache(maxsize=1)
+def _language() -> "Vectors":
+    import numpy as np
+
+    direction: Vectors = np.load(LANGUAGE)
+    return direction
 
 
 @lru_cache(maxsize=1)

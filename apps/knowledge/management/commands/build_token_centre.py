@@ -1,4 +1,4 @@
-"""``manage.py build_token_centre``: measure what all token vectors of the built-in embedder have in common.
+"""``manage.py build_token_centre``: what token vectors of the built-in embedder share, and what tells languages apart.
 
 From texts of the project's own, in Chinese and English alike: the guide's paragraphs and the sentences of the intent
 classifier. Stored signs belong to the centre that they were made with, so this is for a new model only.
@@ -21,4 +21,16 @@ class Command(BaseCommand):
         pages = [path.read_text(encoding="utf-8") for path in sorted(sample.FOLDER.glob("*/*.md"))]
         paragraphs = [part for page in pages for part in page.split("\n\n") if part.strip()]
         np.save(late_interaction.CENTRE, embedder.token_means([sentences, paragraphs]))
+        chinese, english = (
+            embedder.embed_now([part for part in paragraphs if _is_chinese(part) == side], purpose="passage").mean(
+                axis=0
+            )
+            for side in (True, False)
+        )
+        away = chinese - english
+        np.save(late_interaction.LANGUAGE, (away / np.linalg.norm(away)).astype(np.float32))
         self.stdout.write(f"centre of {len(sentences)} sentences and {len(paragraphs)} paragraphs")
+
+
+def _is_chinese(text: str) -> bool:
+    return any("\u4e00" <= character <= "\u9fff" for character in text)
