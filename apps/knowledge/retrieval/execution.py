@@ -114,6 +114,8 @@ async def _run_once(
                     await cursors[name].execute(*leg.statement, prepare=not leg.approximate)
     except psycopg.Error as error:
         failure = error
+        if connection.pgconn.pipeline_status != pq.PipelineStatus.OFF:
+            await connection.close()  # it was left in the middle of an answer: nothing can be asked on it any more
     for name, cursor in cursors.items():  # those that had finished before another failed have their rows
         if cursor.pgresult is not None and cursor.pgresult.status == pq.ExecStatus.TUPLES_OK:
             outcome.rows[name] = await cursor.fetchall()
