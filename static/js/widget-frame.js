@@ -16,6 +16,7 @@ let token = sessionStorage.getItem(KEY) ?? "";
 let socket = null;
 let turn = null; // the one that is being written
 let waitingTicket = null;
+let wish = ""; // what was asked before the session was there
 
 document.documentElement.style.setProperty("--brand", words.color);
 
@@ -213,7 +214,7 @@ function draw(past) {
     turns.set(old.id, drawn);
     if (old.active) {
       turn = drawn;
-      socket?.send({ type: "resume", turn: old.id, after: 0 });
+      if (socket?.ready) socket.send({ type: "resume", turn: old.id, after: 0 });
       continue;
     }
     drawn.over = true;
@@ -234,11 +235,10 @@ function listen() {
   socket = new ConversationSocket(
     words.socket,
     {
-      open: (again) => {
+      open: () => {
         complain("");
-        if (!again) return;
-        if (turn && !turn.over && turn.id) socket.send({ type: "resume", turn: turn.id, after: turn.seq });
-        else if (turn && !turn.over) socket.send(turn.frame);
+        if (!turn || turn.over) return;
+        socket.send(turn.id ? { type: "resume", turn: turn.id, after: turn.seq } : turn.frame);
       },
       frame: (frame) => take(frame),
       waiting: (left) => complain(left === null ? "" : words.waiting),
@@ -290,7 +290,11 @@ async function reload() {
 }
 
 function ask(text) {
-  if (!socket || (turn && !turn.over) || !text.trim()) return;
+  if ((turn && !turn.over) || !text.trim()) return;
+  if (!socket) {
+    wish = text;
+    return;
+  }
   complain("");
   turn = new Turn(text);
   turn.client = crypto.randomUUID();
@@ -335,6 +339,7 @@ try {
   await reload();
   listen();
   tell("ready");
+  if (wish) ask(wish);
 } catch (error) {
   complain(error?.code === "visitor_expired" && !inFrame ? words.alone : (error?.message ?? words.failed));
 }

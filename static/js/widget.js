@@ -27,7 +27,7 @@
     let ticket = hello.ticket;
     const host = document.createElement("div");
     host.style.cssText = "all:initial;position:fixed;z-index:2147483000;inset:auto";
-    const root = host.attachShadow({ mode: "closed" });
+    const root = host.attachShadow({ mode: "open" });
     const side = hello.position === "start" ? "left" : "right";
     const style = document.createElement("style");
     style.textContent = `
