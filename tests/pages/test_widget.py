@@ -84,7 +84,7 @@ def test_a_visitor_asks_and_goes_on_over_a_change_of_page(host, new_tab):
     page.keyboard.press("Enter")
     expect(chat.locator(".answer").nth(2)).to_contain_text("word")
     page.goto(host.address)
-    expect(chat.locator(".answer").nth(2)).to_contain_text("98 ")
+    expect(chat.locator(".answer").nth(2)).to_contain_text("98 ", timeout=60_000)
 
     chat.get_by_role("button", name="Start again").click()
     expect(chat.locator("article")).to_have_count(0)
