@@ -91,7 +91,7 @@ def test_from_sign_up_to_the_cited_paragraph(address, chromium, new_tab, tmp_pat
         write_pdf(chromium, tmp_path / "Travel policy.pdf", ENGLISH),
         write_docx(tmp_path / "响应预案.docx", CHINESE),
     ]
-    page.locator("[data-upload] input[type=file]").set_input_files(files)
+    page.locator("[data-upload] input[type=file][name=file]").set_input_files(files)
     page.wait_for_url("**/knowledge-bases/**")
     expect(page.locator("td.opt-s .pill[data-s=indexed]")).to_have_count(2, timeout=90_000)
     expect(page.locator("#counts")).to_have_text(re.compile("2 documents, 2 ready to answer from"))

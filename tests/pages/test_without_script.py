@@ -41,7 +41,7 @@ def test_a_base_is_made_and_files_are_sent(page, tmp_path):
     files = [tmp_path / "one.md", tmp_path / "two.md"]
     for file in files:
         file.write_text(f"# {file.stem}\n\nText.")
-    page.locator("input[type=file]").set_input_files(files)
+    page.locator("input[type=file][name=file]").set_input_files(files)
     page.get_by_role("button", name="Upload").click()
     expect(page.locator("#rows tr")).to_have_count(2)
     expect(page.locator(".toast")).to_contain_text("2 files added")
