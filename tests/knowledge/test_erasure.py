@@ -12,8 +12,10 @@ from apps.knowledge import services
 from apps.knowledge.models import Chunk, ChunkOverride, Document, StagedVector
 from apps.knowledge.retrieval.reading import document_info, grep_chunks, list_chunks
 from apps.knowledge.retrieval.search import search
+from apps.knowledge.services import sweeping
 from apps.knowledge.services.ingestion import index_document
 from apps.knowledge.services.sweeping import erase_deleted
+from apps.workspaces.models import Quota
 
 CANARY = "zanzibarcanary"
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -98,3 +100,26 @@ def test_nothing_holds_it_once_it_is_erased(canary, acme, ann, hide):
         for table in connection.introspection.table_names(cursor):
             cursor.execute(f'SELECT count(*) FROM "{table}" t WHERE t::text LIKE %s', [f"%{pk}%"])
             assert (table, cursor.fetchone()[0]) == (table, 0)
+
+
+def test_undo_while_the_sweeper_is_at_it_wins(add, ann, acme, monkeypatch):
+    """The sweeper's list is older than the Undo: each document is asked again, under a lock, and counted back once."""
+    kept, gone = add("Kept.", "kept.txt"), add("Gone.", "gone.txt")
+    for document in (kept, gone):
+        services.delete_document(document=document, actor=ann)
+    Document.objects.update(deleted_at=timezone.now() - timedelta(seconds=11))
+    whole = sweeping._erase_document
+
+    def late(rows):
+        if rows.filter(pk=kept.pk).exists():
+            services.restore_document(document=kept, actor=ann)
+        done = whole(rows)
+        assert not whole(rows)  # another sweeper finds nothing to erase, and gives nothing back
+        return done
+
+    monkeypatch.setattr(sweeping, "_erase_document", late)
+    assert erase_deleted() == 1
+    assert Document.objects.get() == kept
+    assert Path(kept.file.path).exists()
+    used = Quota.objects.get(workspace=acme, user=None, kind="storage").used
+    assert used == kept.size_bytes

@@ -5,7 +5,7 @@ from django_q.models import OrmQ
 
 from apps.knowledge import services
 from apps.knowledge.models import Document, IngestionAttempt, KnowledgeBase
-from apps.knowledge.services import fairness
+from apps.knowledge.services import fairness, ingestion
 from apps.knowledge.services.ingestion import parse_document
 from apps.knowledge.tasks import ingest_document
 from apps.workspaces.models import Workspace
@@ -104,3 +104,18 @@ def test_the_load_is_told_by_workspace(crowd, neighbour, acme):
     load = {row["slug"]: (row["waiting"], row["running"], row["stuck"]) for row in fairness.load()}
     assert load[acme.slug][0] + load[acme.slug][1] == MANY
     assert sum(running for _, running, _ in load.values()) == 1
+
+
+def test_whoever_loses_a_race_takes_the_next_one(add, embedder, monkeypatch):
+    first, second = add("One.", "1.txt"), add("Two.", "2.txt")
+
+    def outrun():
+        found = fairness.next_waiting()
+        if found and found.pk == first.pk:
+            assert Document.objects.get(pk=first.pk).claim(
+                Status.PARSING, among=[Status.UPLOADED], lease=services.work.LEASE
+            )
+        return found
+
+    monkeypatch.setattr(ingestion, "next_waiting", outrun)
+    assert ingestion.take_turn() == f"{second.pk} indexed"

@@ -1,6 +1,9 @@
 """Folders: a tree without loops, by which documents are found, moved and deleted."""
 
+from datetime import timedelta
+
 import pytest
+from django.utils import timezone
 
 from apps.common.errors import InvalidInput
 from apps.knowledge import services
@@ -73,10 +76,6 @@ def test_documents_are_found_by_folder_and_moved(tree, add, handbook, ann):
 
 
 def test_a_deleted_folder_takes_all_with_it_and_undo_brings_all_back(tree, add, handbook, ann, bea):
-    from datetime import timedelta
-
-    from django.utils import timezone
-
     deep, _middle, top, _ = tree
     document = add("text", "x.txt")
     services.move_documents(knowledge_base=handbook, documents=Document.objects.all(), folder=deep, actor=ann)
@@ -100,3 +99,30 @@ def test_folders_are_seen_and_changed_through_their_base(tree, bea, mal, ann):
     assert not Folder.objects.editable_by(bea).exists()
     assert Folder.objects.editable_by(ann).count() == 4
     assert not Folder.objects.visible_to(mal).exists()
+
+
+def test_a_folder_stays_until_nothing_is_left_below_it(tree, add, handbook, ann):
+    """Erased sooner it would take its folders along, and what lay in a restricted one would lie in the open."""
+    deep, _middle, top, _ = tree
+    document = add("text", "x.txt")
+    services.move_documents(knowledge_base=handbook, documents=Document.objects.all(), folder=deep, actor=ann)
+    services.delete_folder(folder=top, actor=ann)
+    Folder.objects.exclude(deleted_at=None).update(deleted_at=timezone.now() - timedelta(seconds=11))
+    erase_deleted()
+    assert Folder.objects.count() == 4
+    document.refresh_from_db()
+    services.restore_document(document=document, actor=ann)
+    document.refresh_from_db()
+    assert document.folder == deep
+    assert set(Folder.objects.filter(deleted_at=None).values_list("name", flat=True)) == {"a", "b", "c", "d"}
+
+
+def test_undo_of_a_folder_brings_back_those_above_it(tree, handbook, ann):
+    deep, middle, top, _ = tree
+    job = services.delete_folder(folder=deep, actor=ann)
+    services.delete_folder(folder=middle, actor=ann)
+    Folder.objects.filter(pk=middle.pk).update(deleted_at=timezone.now() - timedelta(seconds=11))
+    erase_deleted()
+    assert Folder.objects.count() == 4  # the lapsed one holds another that may still come back
+    services.restore_deleted(job=job, actor=ann)
+    assert set(Folder.objects.filter(deleted_at=None)) >= {deep, middle, top}

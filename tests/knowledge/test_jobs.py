@@ -5,7 +5,7 @@ import threading
 import pytest
 from django.db import transaction
 
-from apps.common.errors import KnowSphereError
+from apps.common.errors import InvalidInput, KnowSphereError
 from apps.knowledge import services
 from apps.knowledge.errors import BusyDocument, JobActive, NothingChosen
 from apps.knowledge.models import Document, Job
@@ -141,7 +141,7 @@ def test_a_jobs_own_fault_ends_it_and_holds_up_no_other(several, handbook, ann):
     assert whole.status == Job.Status.SUCCEEDED
 
 
-def test_an_upload_of_several_ends_when_all_are_there_and_settled(handbook, ann, add, embedder):
+def test_an_upload_of_several_ends_when_all_are_there_and_settled(handbook, ann, bea, add, embedder):
     from uuid import uuid4
 
     from django.core.files.base import ContentFile
@@ -161,6 +161,8 @@ def test_an_upload_of_several_ends_when_all_are_there_and_settled(handbook, ann,
     assert (job.status, job.result) == (Job.Status.SUCCEEDED, {"scheduled": 2, "refused": 1})
     assert job.progress == {"indexed": 2}
     assert services.join_upload(knowledge_base=handbook, batch=batch, total=3, actor=ann) is None
+    with pytest.raises(InvalidInput):
+        services.join_upload(knowledge_base=handbook, batch=batch, total=3, actor=bea)
 
 
 def test_many_are_deleted_in_one_statement_and_come_back_by_undo(several, handbook, ann, django_assert_max_num_queries):

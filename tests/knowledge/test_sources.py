@@ -7,12 +7,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 from django.utils import timezone
 
-from apps.common.errors import InvalidInput
+from apps.common.errors import InvalidInput, NotFound
 from apps.knowledge import questions, services
 from apps.knowledge.errors import BusyDocument, SameContent
 from apps.knowledge.models import Chunk, Document
 from apps.knowledge.questions import Pair
 from apps.knowledge.services.sweeping import sweep
+from apps.workspaces.models import Quota
 from tests.vendor import Reply
 
 Status = Document.Status
@@ -162,6 +163,26 @@ def test_a_text_is_written_and_changed(handbook, ann, embedder):
     services.add_text(knowledge_base=handbook, name="Other", text="Other text", actor=ann)
     with pytest.raises(SameContent):
         services.edit_text(document=document, name="House rules", text="Other text", actor=ann)
+
+
+def test_new_content_is_counted_by_its_size_and_none_goes_to_a_deleted_document(handbook, acme, ann):
+    document = services.add_text(knowledge_base=handbook, name="Rules", text="Be kind.", actor=ann)
+    for text in ("Be very, very kind.", "Be."):
+        assert services.edit_text(document=document, name="Rules", text=text, actor=ann)
+        used = Quota.objects.filter(workspace=acme, kind="storage").values_list("used", flat=True)
+        assert list(used) == [len(text), len(text)]
+    services.delete_document(document=document, actor=ann)
+    with pytest.raises(NotFound):
+        services.edit_text(document=document, name="Rules", text="Be late.", actor=ann)
+    assert document.file.read() == b"Be."
+
+
+def test_an_address_is_no_place_for_a_password_and_no_text(handbook, ann, site):
+    with pytest.raises(InvalidInput):
+        services.add_page(knowledge_base=handbook, url="https://ann:secret@example.com/", actor=ann)
+    address = f"http://{site.address}/hours"
+    services.add_text(knowledge_base=handbook, name="Address", text=address, actor=ann)
+    assert services.add_page(knowledge_base=handbook, url=address, actor=ann).source_url == address
 
 
 def test_each_question_is_a_passage_with_its_answer(handbook, ann, embedder):

@@ -113,3 +113,9 @@ def test_a_filter_that_cannot_be_is_refused(values):
 def test_a_filter_of_nothing_is_none():
     assert not Filters.of({})
     assert Filters.of({"added_to": timezone.localdate() - timedelta(days=1)})
+
+
+def test_the_last_day_of_all_is_refused_as_it_has_no_day_after_it():
+    with pytest.raises(InvalidInput):
+        Filters.of({"added_to": "9999-12-31"})
+    assert Filters.of({"added_to": "9999-12-30"}).apply(Document.objects.all()).count() == 0

@@ -91,6 +91,32 @@ def test_an_invitation_lets_one_person_in_once(acme, ann, mal, settings):
         services.accept(token=link.rstrip("/").rpartition("/")[2], actor=late)
 
 
+def test_an_invitation_ends_with_the_rank_of_whoever_made_it(acme, ann, bea, mal):
+    services.change_role(membership=membership(bea, acme), role=Role.OWNER, actor=ann)
+
+    def token(role):
+        return services.invite(workspace=acme, email="", role=role, actor=bea)[1].rstrip("/").rpartition("/")[2]
+
+    to_own, to_read = token(Role.OWNER), token(Role.VIEWER)
+    services.change_role(membership=membership(bea, acme), role=Role.ADMIN, actor=ann)
+    assert set(Invitation.objects.open().values_list("role", flat=True)) == {Role.VIEWER}
+    services.change_role(membership=membership(bea, acme), role=Role.MEMBER, actor=ann)
+    assert not Invitation.objects.open().exists()
+    Invitation.objects.update(revoked_at=None)  # as if it had been made in the same moment
+    for one in (to_own, to_read):
+        with pytest.raises(InvitationNotUsable):
+            services.accept(token=one, actor=mal)
+    services.set_membership(workspace=acme, user=bea, role=Role.ADMIN)
+    with pytest.raises(InvitationNotUsable):
+        services.accept(token=to_own, actor=mal)
+    assert services.accept(token=to_read, actor=mal) == acme
+    again = token(Role.VIEWER)
+    services.remove_member(membership=membership(bea, acme), actor=ann)
+    assert not Invitation.objects.open().exists()
+    with pytest.raises(InvitationNotUsable):
+        services.accept(token=again, actor=person("late@example.com"))
+
+
 def test_an_invitation_is_sent_where_mail_can_be_sent(acme, ann, settings, django_capture_on_commit_callbacks):
     settings.SENDS_MAIL = True
     with django_capture_on_commit_callbacks(execute=True):

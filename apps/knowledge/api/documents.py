@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 from uuid import UUID
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.http import HttpResponseBase
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -138,4 +138,6 @@ class OneChunk(ApiView):
 
 
 def _passages(who: Any) -> QuerySet[Chunk]:
-    return Chunk.objects.visible_to(who).filter(level=Chunk.PARENT)
+    """Return the passages that may be read; those that were switched off are for who may switch them on again."""
+    found = Q(disabled=False) | Q(document__in=Document.objects.editable_by(who))
+    return Chunk.objects.visible_to(who).filter(found, level=Chunk.PARENT)

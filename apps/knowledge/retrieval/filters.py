@@ -20,6 +20,7 @@ from apps.common.errors import InvalidInput
 from apps.common.text import storable
 from apps.knowledge.querysets import DocumentQuerySet
 
+LAST_DAY = date(9999, 12, 30)  # the day after it is a date still
 MOST = 50  # values in one list of a filter
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
 STRICT = ConfigDict(extra="forbid", frozen=True)
@@ -49,8 +50,8 @@ class Filters(BaseModel):
     name: Annotated[str, StringConstraints(strip_whitespace=True, max_length=200)] = Field(
         "", description="Its name contains this."
     )
-    added_from: date | None = Field(None, description="It was added on this day or later.")
-    added_to: date | None = Field(None, description="It was added on this day or earlier.")
+    added_from: date | None = Field(None, le=LAST_DAY, description="It was added on this day or later.")
+    added_to: date | None = Field(None, le=LAST_DAY, description="It was added on this day or earlier.")
     metadata: tuple[Condition, ...] = Field((), max_length=MOST, description="Facts that the base keeps of it.")
 
     def __bool__(self) -> bool:

@@ -210,7 +210,9 @@ WHERE c.id = ANY(%(chunks)s) AND c.knowledge_base_id = ANY(%(bases)s) AND NOT c.
 def ancestors_statement(door: Scope, *, chunks: Sequence[UUID]) -> Statement:
     """Return the statement that fetches the parents and grandparents of chunks, with how many children each has.
 
-    Plan: primary key of chunks, ``chunk_children`` for the counts.
+    None that holds a passage which was switched off or edited: its own text still has the old words.
+
+    Plan: primary key of chunks, ``chunk_children`` for the counts, the documents' chunks for what was changed.
     """
     sql = f"""
 WITH RECURSIVE up AS (
@@ -222,7 +224,10 @@ SELECT c.id AS chunk_id, c.document_id, c.knowledge_base_id, d.name AS document,
        c.page, c.page_end, c.start, c."end", c.parent_id,
        (SELECT count(*) FROM knowledge_chunk k WHERE k.parent_id = c.id) AS children, {_MS}
 FROM up JOIN knowledge_chunk c ON c.id = up.id JOIN ({door.sql}) d ON d.id = c.document_id
-WHERE NOT c.disabled"""  # noqa: S608
+WHERE NOT c.disabled AND NOT EXISTS (
+    SELECT 1 FROM knowledge_chunk k
+    WHERE k.document_id = c.document_id AND (k.parent_id = c.id OR k.root_id = c.id) AND (k.disabled OR k.edited)
+)"""  # noqa: S608
     return sql, {**door.parameters, "chunks": list(chunks)}
 
 

@@ -8,13 +8,14 @@ from typing import Any
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
+from django.db.models import Q
 from django.utils import timezone
 
 from apps.common.text import display_name
 from apps.knowledge.errors import BusyDocument, FolderRefused, NothingChosen
 from apps.knowledge.models import Document, Folder, Job, KnowledgeBase
 from apps.knowledge.querysets import DocumentQuerySet
-from apps.knowledge.services.documents import enqueue_turns
+from apps.knowledge.services.documents import enqueue_turns, restore_folders
 from apps.workspaces.models import User
 
 Status = Document.Status
@@ -49,11 +50,12 @@ def restore_deleted(*, job: Job, actor: User) -> int:
         BusyDocument: all of it is erased, or the same content or folder has been added since.
     """
     gone = Document.objects.select_for_update().filter(job=job, deleted_at__isnull=False)
-    folders = Folder.objects.filter(pk__in=job.payload.get("folders", []), deleted_at__isnull=False)
+    lay_in = Document.objects.filter(job=job, deleted_at__isnull=False).values("folder")
+    own = Q(pk__in=job.payload.get("folders", []), deleted_at__isnull=False)
     try:
         with transaction.atomic():
             unsettled = gone.exclude(status__in=Document.FINAL).count()
-            there = folders.update(deleted_at=None)
+            there = restore_folders(Folder.objects.filter(own | Q(pk__in=lay_in)))
             count = gone.update(deleted_at=None, cancel_requested=False, changed_at=timezone.now(), job=None)
     except IntegrityError as error:
         raise BusyDocument(state="") from error

@@ -9,11 +9,12 @@ from uuid import UUID
 
 from django.core.files.storage import default_storage
 from django.db import IntegrityError, transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 from django_q.tasks import async_task
 
 from apps.knowledge.errors import BusyDocument, NoSpace, StorageFailed
-from apps.knowledge.models import Document
+from apps.knowledge.models import Document, Folder
 from apps.workspaces import audit
 from apps.workspaces.models import User
 
@@ -99,10 +100,10 @@ def delete_document(*, document: Document, actor: User) -> None:
 
 
 def restore_document(*, document: Document, actor: User) -> None:
-    """Undo a deletion that has not been carried out yet.
+    """Undo a deletion that has not been carried out yet; the folders above come back with it.
 
     Raises:
-        BusyDocument: it is erased already, or the same file has been uploaded since.
+        BusyDocument: it is erased already, or the same file or folder has been added since.
     """
     try:
         with transaction.atomic():
@@ -110,10 +111,17 @@ def restore_document(*, document: Document, actor: User) -> None:
             if not back.update(deleted_at=None, cancel_requested=False, changed_at=timezone.now()):
                 raise BusyDocument(state="")
             document.refresh_from_db()
+            restore_folders(Folder.objects.filter(documents=document))
             if document.status not in Document.FINAL:
                 enqueue(document)
     except IntegrityError as error:
         raise BusyDocument(state=document.get_status_display()) from error
+
+
+def restore_folders(folders: QuerySet[Folder]) -> int:
+    """Bring back deleted folders with those above them; return how many. In a transaction of the caller's."""
+    ids = {pk for lineage in folders.values_list("lineage", flat=True) for pk in lineage}
+    return Folder.objects.filter(pk__in=ids, deleted_at__isnull=False).update(deleted_at=None)
 
 
 def enqueue(document: Document) -> None:

@@ -24,7 +24,7 @@ WITH RECURSIVE lanes AS (
 )
 SELECT (SELECT d.id FROM knowledge_document d
         WHERE d.workspace_id = lanes.workspace_id AND {_WAITING}
-        ORDER BY d.status, d.changed_at OFFSET %s LIMIT 1)
+        ORDER BY d.status, d.changed_at LIMIT 1)
 FROM lanes WHERE lanes.workspace_id IS NOT NULL
 ORDER BY (SELECT count(*) FROM knowledge_document d
           WHERE d.workspace_id = lanes.workspace_id AND d.lease_until IS NOT NULL),
@@ -33,15 +33,14 @@ LIMIT 1
 """  # noqa: S608
 
 
-def next_waiting(*, skip: int = 0) -> Document | None:
+def next_waiting() -> Document | None:
     """Return the document whose turn it is, None if nothing waits.
 
     Of the workspaces where something waits: the one with the fewest documents in work, then the one
-    that was served longest ago; within it the oldest. Nothing is locked; the claim decides. ``skip``
-    passes over that many, for a worker that lost a race.
+    that was served longest ago; within it the oldest. Nothing is locked; the claim decides.
     """
     with connection.cursor() as cursor:
-        cursor.execute(_NEXT, [skip])
+        cursor.execute(_NEXT)
         row: tuple[UUID | None] | None = cursor.fetchone()
     return Document.objects.filter(pk=row[0]).first() if row and row[0] else None
 

@@ -64,9 +64,8 @@ def take_turn() -> str:
     A row of the queue is a turn. As many turns as documents are queued, so each turn settles one, and
     between two steps another workspace's document may come first.
     """
-    lost = 0
     for _ in range(MOST_STEPS):
-        document = next_waiting(skip=lost)
+        document = next_waiting()
         if document is None:
             return "nothing waits"
         try:
@@ -74,10 +73,8 @@ def take_turn() -> str:
                 parse_document(document=document, among=[Status.UPLOADED])
             else:
                 index_document(document=document, among=[Status.PARSED])
-        except BusyDocument:  # another worker was faster
-            lost += 1
+        except BusyDocument:  # another worker was faster, so it does not wait any more
             continue
-        lost = 0
         if document.status in Document.FINAL:
             if document.job_id:
                 finish_jobs(Job.objects.filter(pk=document.job_id))

@@ -12,6 +12,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import F
 from django.utils import timezone
 
+from apps.common.errors import NotFound
 from apps.common.text import display_name
 from apps.knowledge.errors import EmptyFile, FileTooLarge, SameContent, SameName
 from apps.knowledge.models import Document, Folder, Job, KnowledgeBase
@@ -110,6 +111,7 @@ def replace_content(
     Raises:
         EmptyFile, FileTooLarge, UnsupportedFileType, TypeMismatch: nothing was changed.
         SameContent: another document of the base has these bytes. Nothing was changed.
+        NotFound: the document was deleted meanwhile. QuotaExceeded: there is no room. Nothing was changed.
         NoSpace, StorageFailed: nothing was changed.
     """
     size, digest = measured(file)
@@ -145,8 +147,12 @@ def replace_content(
     try:
         with transaction.atomic():
             alive = Document.objects.filter(pk=document.pk, deleted_at__isnull=True)
-            if alive.update(**changed, attempt=F("attempt") + 1):
-                enqueue(document)
+            before = alive.select_for_update().first()
+            if before is None:
+                raise NotFound
+            _count_storage(before, size - before.size_bytes)
+            alive.update(**changed, attempt=F("attempt") + 1)
+            enqueue(document)
     except IntegrityError as error:
         discard(key)
         there = _same_content(document.knowledge_base, digest)
@@ -157,6 +163,14 @@ def replace_content(
     discard(replaced)
     document.refresh_from_db()
     return True
+
+
+def _count_storage(document: Document, more: int) -> None:
+    place, person = document.workspace_id, document.uploaded_by_id
+    if more > 0:
+        quotas.take(workspace_id=place, user_id=person, storage=more)
+    else:
+        quotas.give_back(workspace_id=place, user_id=person, storage=-more)
 
 
 def measured(file: File[bytes]) -> tuple[int, str]:

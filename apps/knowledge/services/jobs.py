@@ -79,7 +79,11 @@ def start_job(*, knowledge_base: KnowledgeBase, kind: Job.Kind, documents: Docum
 
 
 def join_upload(*, knowledge_base: KnowledgeBase, batch: UUID, total: int, actor: User) -> Job | None:
-    """Return the job of an upload of several files, begun by whichever file comes first. None if it has ended."""
+    """Return the job of an upload of several files, begun by whichever file comes first. None if it has ended.
+
+    Raises:
+        InvalidInput: the id is another's, or another base's.
+    """
     fields = {
         "workspace_id": knowledge_base.workspace_id,
         "kind": Job.Kind.ADD,
@@ -89,9 +93,12 @@ def join_upload(*, knowledge_base: KnowledgeBase, batch: UUID, total: int, actor
         "total": total,
         "created_by": actor,
     }
-    job, _created = Job.objects.get_or_create(
-        pk=batch, knowledge_base=knowledge_base, created_by=actor, defaults=fields
-    )
+    try:
+        job, _created = Job.objects.get_or_create(
+            pk=batch, knowledge_base=knowledge_base, created_by=actor, defaults=fields
+        )
+    except IntegrityError as error:
+        raise InvalidInput(field="batch", reason="it is taken") from error
     return job if job.active else None
 
 

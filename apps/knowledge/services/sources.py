@@ -57,7 +57,7 @@ def add_page(
         source_url=address,
         refresh_hours=_hours(refresh_hours),
         size_bytes=0,
-        sha256=hashlib.sha256(address.encode()).hexdigest(),
+        sha256=hashlib.sha256(b"page\0" + address.encode()).hexdigest(),
         uploaded_by=actor,
     )
     try:
@@ -239,7 +239,7 @@ def address_of(url: str) -> str:
     """Return a page's address without what a server never sees.
 
     Raises:
-        InvalidInput: it is none of http or https, or too long.
+        InvalidInput: it is none of http or https, too long, or holds a name or a password.
     """
     try:
         parts = urlsplit(legible(url).strip())
@@ -247,6 +247,8 @@ def address_of(url: str) -> str:
         raise InvalidInput(field="url", reason="this is not an address") from error
     if parts.scheme not in ("http", "https") or not parts.hostname or len(url) > LONGEST_ADDRESS:
         raise InvalidInput(field="url", reason="it must begin with http:// or https://")
+    if "@" in parts.netloc:
+        raise InvalidInput(field="url", reason="it must not hold a name or a password")
     return urlunsplit((parts.scheme, parts.netloc, parts.path or "/", parts.query, ""))
 
 

@@ -2,12 +2,12 @@
 
 import logging
 import time
-from datetime import timedelta
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.core.files.storage import default_storage
 from django.db import transaction
-from django.db.models import F, Q, QuerySet
+from django.db.models import Exists, F, OuterRef, Q, QuerySet
 from django.utils import timezone
 from django_q.models import OrmQ
 
@@ -115,15 +115,41 @@ def erase_deleted() -> int:
     gone = Document.objects.filter(Q(deleted_at__lt=before) | Q(knowledge_base__deleted_at__lt=before))
     count = 0
     for document in gone.iterator(chunk_size=100):
-        storage.erase_document(document.pk)
-        erase_files(document)
-        place, person = document.workspace_id, document.uploaded_by_id
-        quotas.give_back(workspace_id=place, user_id=person, storage=document.size_bytes, documents=1)
-        count += 1
-    Folder.objects.filter(deleted_at__lt=before, documents__isnull=True).delete()
+        if _erase_document(gone.filter(pk=document.pk)):
+            erase_files(document)
+            count += 1
+    _erase_folders(before)
     for knowledge_base in KnowledgeBase.objects.filter(deleted_at__lt=before, documents__isnull=True):
         knowledge_base.delete()
     return count
+
+
+@transaction.atomic
+def _erase_document(gone: QuerySet[Document]) -> bool:
+    """Erase a document's rows if it still is to go: Undo may have been faster, or another sweeper."""
+    document = gone.select_for_update(of=("self",), skip_locked=True).first()
+    if document is None:
+        return False
+    place, person = document.workspace_id, document.uploaded_by_id
+    storage.erase_document(document.pk)
+    quotas.give_back(workspace_id=place, user_id=person, storage=document.size_bytes, documents=1)
+    return True
+
+
+@transaction.atomic
+def _erase_folders(before: datetime) -> None:
+    """Erase folders below which nothing is left: a folder takes all below it along, and opens what lay in it.
+
+    All that may go are locked first and then asked again, so that none comes back in between.
+    """
+    lapsed = Folder.objects.filter(deleted_at__lt=before)
+    locked = list(lapsed.order_by("pk").select_for_update().values_list("pk", flat=True))
+    if not locked:
+        return
+    documents = Document.objects.filter(folder__lineage__contains=[OuterRef("pk")])
+    staying = Folder.objects.filter(Q(deleted_at__isnull=True) | Q(deleted_at__gte=before))
+    staying = staying.filter(lineage__contains=[OuterRef("pk")])
+    lapsed.filter(~Exists(documents), ~Exists(staying), pk__in=locked).delete()
 
 
 def folder_of(document: Document) -> str:

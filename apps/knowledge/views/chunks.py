@@ -7,7 +7,7 @@ from uuid import UUID
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.core.paginator import Paginator
-from django.http import HttpResponse
+from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
@@ -71,7 +71,11 @@ def discard_change(request: PersonRequest, slug: str, document_id: UUID) -> Http
     frame = enter(request, slug)
     documents = Document.objects.editable_by(request.user).filter(workspace=frame["workspace"])
     document = get_object_or_404(documents, pk=document_id)
-    change = get_object_or_404(ChunkOverride, document=document, applied=False, pk=request.POST.get("change") or None)
+    try:
+        wanted = UUID(request.POST.get("change", ""))
+    except ValueError as error:
+        raise Http404 from error
+    change = get_object_or_404(ChunkOverride, document=document, applied=False, pk=wanted)
     services.discard_override(override=change, actor=request.user)
     return redirect("knowledge:list-chunks", slug, document.pk)
 

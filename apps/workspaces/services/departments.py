@@ -37,9 +37,15 @@ def create_department(*, workspace: Workspace, name: str, actor: User, parent: D
 
 @transaction.atomic
 def rename_department(*, department: Department, name: str, actor: User) -> None:
-    """Give a department another name. Raises DepartmentNameTaken, InvalidInput."""
+    """Give a department another name. Raises DepartmentNameTaken, InvalidInput, NotFound."""
     department.name = _named(name)
-    _save(department)
+    try:
+        with transaction.atomic():
+            renamed = Department.objects.filter(pk=department.pk).update(name=department.name)
+    except IntegrityError as error:
+        raise DepartmentNameTaken(name=department.name) from error
+    if not renamed:
+        raise NotFound
     _record("department.renamed", department, actor)
 
 

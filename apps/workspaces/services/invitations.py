@@ -16,7 +16,7 @@ from apps.common.errors import NotAllowed, NotFound
 from apps.workspaces import audit
 from apps.workspaces.errors import InvitationForAnother, InvitationNotUsable
 from apps.workspaces.models import Department, DepartmentMember, Invitation, Membership, Role, User, Workspace
-from apps.workspaces.permissions import require, role_of
+from apps.workspaces.permissions import MANAGERS, require, role_of
 
 LASTS = timedelta(days=14)
 
@@ -58,7 +58,7 @@ def usable(token: str) -> Invitation:
     """Return the open invitation of a token. Raises InvitationNotUsable."""
     found = Invitation.objects.open().filter(digest=digest_of(token))
     invitation = found.select_related("workspace", "invited_by").first()
-    if invitation is None:
+    if invitation is None or not _may_still_invite(invitation):
         raise InvitationNotUsable
     return invitation
 
@@ -68,7 +68,7 @@ def accept(*, token: str, actor: User) -> Workspace:
     """Let the actor in. Two who race for one link: one of them gets in. Members keep their role.
 
     Raises:
-        InvitationNotUsable: it is used, withdrawn, expired, or was never made.
+        InvitationNotUsable: it is used, withdrawn, expired, was never made, or who made it may not invite any more.
         InvitationForAnother: it names another address.
     """
     invitation = usable(token)
@@ -92,6 +92,12 @@ def withdraw_invitation(*, invitation: Invitation, actor: User) -> None:
     if Invitation.objects.open().filter(pk=invitation.pk).update(revoked_at=timezone.now()):
         place = invitation.workspace_id
         audit.record("invitation.withdrawn", who=actor, workspace_id=place, target=invitation, name=invitation.email)
+
+
+def _may_still_invite(invitation: Invitation) -> bool:
+    roles = {Role.OWNER} if invitation.role == Role.OWNER else MANAGERS
+    members = Membership.objects.filter(workspace=invitation.workspace_id, user__is_active=True, role__in=roles)
+    return invitation.invited_by_id is not None and members.filter(user=invitation.invited_by_id).exists()
 
 
 def digest_of(token: str) -> str:

@@ -30,6 +30,8 @@ def create_api_key(
 ) -> tuple[ApiKey, str]:
     """Make a key in the actor's name; return its row, and the key itself, which nobody can look up again.
 
+    A key that is made through a key ends with it at the latest.
+
     Raises:
         NotFound, NotAllowed: by the actor's role in the workspace.
         InvalidInput: no name, no or unknown scopes, scopes that the actor's own key lacks, or an end in the past.
@@ -42,6 +44,9 @@ def create_api_key(
         raise InvalidInput(field="scopes", reason=_("choose at least one of those offered"))
     if expires_at is not None and expires_at <= timezone.now():
         raise InvalidInput(field="expires_at", reason=_("it lies in the past"))
+    own = ApiKey.objects.filter(pk=actor.principal.key_id).first() if actor.principal.key_id else None
+    if own and own.expires_at:
+        expires_at = min(expires_at or own.expires_at, own.expires_at)
     secret = PREFIX + secrets.token_urlsafe(32)
     key = ApiKey.objects.create(
         workspace=workspace,

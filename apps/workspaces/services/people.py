@@ -9,12 +9,12 @@ from django.db import transaction
 from django.utils import timezone
 from django.utils.text import slugify
 
-from apps.common.errors import InvalidInput, NotAllowed
+from apps.common.errors import InvalidInput, NotAllowed, NotFound
 from apps.common.text import display_name, legible
 from apps.workspaces import audit
 from apps.workspaces.errors import LastOwner
-from apps.workspaces.models import Membership, Role, User, Workspace
-from apps.workspaces.permissions import require, role_of
+from apps.workspaces.models import Invitation, Membership, Role, User, Workspace
+from apps.workspaces.permissions import MANAGERS, require, role_of
 from apps.workspaces.services.sharing import forget_person
 
 # First path segments that are routes, so no workspace may have them as its slug.
@@ -78,6 +78,7 @@ def change_role(*, membership: Membership, role: Role, actor: User) -> None:
     _keep_an_owner(membership, leaving=role != Role.OWNER)
     before, membership.role, membership.support_until = membership.role, role, None
     membership.save(update_fields=["role", "support_until"])
+    _withdraw_invitations(membership.workspace_id, membership.user_id, role)
     _record("member.role_changed", membership, actor, before=before, role=role)
 
 
@@ -98,6 +99,7 @@ def remove_member(*, membership: Membership, actor: User) -> None:
     _record("member.left" if own else "member.removed", membership, actor, role=membership.role)
     forget_person(user_id=membership.user_id, workspace_id=membership.workspace_id)
     membership.user.api_keys.filter(workspace=membership.workspace_id).update(revoked_at=timezone.now())
+    _withdraw_invitations(membership.workspace_id, membership.user_id, None)
     membership.delete()
 
 
@@ -113,13 +115,17 @@ def transfer_workspace(*, membership: Membership, actor: User) -> None:
 
     Raises:
         NotAllowed: the actor does not own it.
+        NotFound: the member has left meanwhile, or may not sign in.
     """
     _lock(membership.workspace_id)
     _require_owner(membership.workspace, actor)
     if membership.user_id == actor.pk:
         return
-    Membership.objects.filter(pk=membership.pk).update(role=Role.OWNER, support_until=None)
+    heir = Membership.objects.filter(pk=membership.pk, user__is_active=True)
+    if not heir.update(role=Role.OWNER, support_until=None):
+        raise NotFound
     Membership.objects.filter(workspace=membership.workspace_id, user=actor).update(role=Role.ADMIN)
+    _withdraw_invitations(membership.workspace_id, actor.pk, Role.ADMIN)
     _record("workspace.transferred", membership, actor)
 
 
@@ -158,6 +164,14 @@ def _support_end() -> Any:
 def _record(action: str, membership: Membership, actor: User, **details: Any) -> None:
     place = membership.workspace_id
     audit.record(action, who=actor, workspace_id=place, target=membership.user, name=membership.user.email, **details)
+
+
+def _withdraw_invitations(workspace_id: UUID, user_id: UUID, role: Role | None) -> None:
+    """End the open invitations that a person may not make any more, having this role now; None: none at all."""
+    made = Invitation.objects.open().filter(workspace=workspace_id, invited_by=user_id)
+    if role in MANAGERS:
+        made = made.none() if role == Role.OWNER else made.filter(role=Role.OWNER)
+    made.update(revoked_at=timezone.now())
 
 
 def _lock(workspace_id: UUID) -> None:
