@@ -13,7 +13,7 @@ import orjson
 from channels.generic.websocket import AsyncWebsocketConsumer
 from django.utils import translation
 
-from apps.common.errors import KnowSphereError, NotFound, ServiceUnavailable, Unexpected
+from apps.common.errors import KnowSphereError, NotAllowed, NotFound, ServiceUnavailable, Unexpected
 from apps.conversations import errors, frames, services, signin
 from apps.conversations.engine import ENGINE
 from apps.conversations.models import Conversation
@@ -135,6 +135,8 @@ class TurnSocket(RefusingConsumer):
             await self.send_error(Unexpected())
 
     async def _handle(self, frame: frames.Ask | frames.Stop | frames.Resume) -> None:
+        if not isinstance(frame, frames.Resume) and not Principal.of(self.who).may("conversations:write"):
+            raise NotAllowed  # a key that only reads
         match frame:
             case frames.Ask() as ask:
                 turn = await services.start_turn(self.conversation, ask, actor=self.who)

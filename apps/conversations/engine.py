@@ -79,7 +79,7 @@ class Engine:
         self.process = ""
         self.closing = False
         self._running: dict[UUID, Running] = {}
-        self._logs: dict[UUID, TurnLog] = {}
+        self._logs: dict[UUID, tuple[TurnLog, Principal]] = {}  # with its asker
         self._sockets: dict[UUID, set[Callable[[UUID], None]]] = {}
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -145,7 +145,7 @@ class Engine:
         log = TurnLog(request.turn_id)
         running = Running(request, language, log, TurnSink(log, request, {**(place or {}), "waiting": waiting}))
         self._running[request.turn_id] = running
-        self._logs[request.turn_id] = log
+        self._logs[request.turn_id] = log, request.asker
         self.writer.add(log)
         running.task = asyncio.create_task(
             self._run(running, waiting=waiting), name=f"turn {request.turn_id}", context=contextvars.Context()
@@ -223,10 +223,14 @@ class Engine:
     ) -> AsyncGenerator[list[str], None]:
         """Yield batches of a turn's frames above ``after`` until its end, wherever it runs.
 
-        What rows of the past quote is fitted to the rights of ``reader``, where one is given.
+        What rows of the past quote is fitted to the rights of ``reader``, where one is given. So is a running
+        turn's for a key that did not ask it: keys are narrower than their person.
         """
-        log = self._logs.get(turn_id)
-        return log.watch(after=after) if log else self.news.watch_rows(turn_id, after=after, reader=reader)
+        log, asker = self._logs.get(turn_id, (None, None))
+        narrower = reader is not None and reader.kind == "key" and reader != asker
+        if log and not narrower:
+            return log.watch(after=after)
+        return self.news.watch_rows(turn_id, after=after, reader=reader)
 
     def join(self, conversation_id: UUID, callback: Callable[[UUID], None]) -> Callable[[], None]:
         """Call back with the id of each turn that begins in a conversation; return what ends this."""

@@ -1,9 +1,11 @@
 """Stored events, fit for who reads them now: what was quoted from documents goes by today's rights."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import orjson
+from django.core.exceptions import EmptyResultSet
 from psycopg.rows import DictRow
 
 from apps.conversations import rows
@@ -21,8 +23,10 @@ async def fit_for(reader: Principal, events: Sequence[DictRow], connection: rows
     if not wanted:
         return events
     door = Document.objects.visible_to(reader).filter(pk__in=wanted).values("id")
-    found = await (await connection.execute(*rows.compiled(door))).fetchall()
-    readable = {str(row["id"]) for row in found}
+    readable: set[str] = set()
+    with suppress(EmptyResultSet):  # a key that reads no documents at all
+        found = await (await connection.execute(*rows.compiled(door))).fetchall()
+        readable = {str(row["id"]) for row in found}
     fit = list(events)
     for place, data in named.items():
         sources = [_without_text(item, readable) for item in data["sources"]]

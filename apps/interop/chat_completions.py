@@ -17,6 +17,7 @@ from apps.agents.models import Agent
 from apps.agents.services import default_agent
 from apps.common.database import wait_for
 from apps.common.errors import KnowSphereError
+from apps.common.text import storable
 from apps.conversations import frames, services, watching
 from apps.conversations.models import Conversation, Turn
 from apps.conversations.services.continuing import Exchange, continue_conversation
@@ -93,10 +94,11 @@ class ChatCompletions(OpenAiView):
         workspace = entered(self, None)
         agent = named(self.agents(workspace), given["model"])
         earlier, question = told(given["messages"])
+        frames.check_ask(frames.Ask(text=question, client_id=uuid4().hex))  # before anything is made for it
         place = continue_conversation(workspace=workspace, agent=agent, earlier=earlier, actor=self.who)
         parent = place.turn.pk if place.turn else place.conversation.pk
         ask = frames.Ask(text=question, client_id=uuid4().hex, parent=parent)
-        turn = self._started(place.conversation, ask, empty=place.turn is None)
+        turn = self._started(place.conversation, ask, made=place.made)
         answer = completions.Answer(turn.pk, place.conversation.pk, agent.name, workspace.slug)
         if not given["stream"]:
             close_old_connections()  # none is held while the answer is written
@@ -108,11 +110,11 @@ class ChatCompletions(OpenAiView):
         response["X-Accel-Buffering"] = "no"
         return response
 
-    def _started(self, conversation: Conversation, ask: frames.Ask, *, empty: bool) -> Turn:
+    def _started(self, conversation: Conversation, ask: frames.Ask, *, made: bool) -> Turn:
         try:
             return wait_for(services.start_turn, conversation, ask, actor=self.who)
         except KnowSphereError:
-            if empty:
+            if made:
                 conversation.delete()  # nothing was asked in it
             raise
 
@@ -129,8 +131,8 @@ def named(agents: Any, model: str) -> Agent:
         by_id = agents.filter(pk=UUID(model)).first()
     except ValueError:
         by_id = None
-    found: Agent | None = by_id or agents.filter(name=model).first()
-    if found is None:
+    found: Agent | None = by_id or agents.filter(name=storable(model)).first()
+    if found is None or storable(model) != model:
         raise ModelNotFound(model=model[:100])
     return found
 

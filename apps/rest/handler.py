@@ -22,7 +22,8 @@ logger = logging.getLogger(__name__)
 def translate(exception: Exception, context: dict[str, Any]) -> Response:
     """Return the response for an exception of a view; one that nobody foresaw is logged here."""
     request = context.get("request")
-    error = refusal(getattr(request, "_request", request)) or known(exception)
+    method = getattr(request, "method", None) or ""
+    error = refusal(getattr(request, "_request", request)) or known(exception, method=method)
     if error is None:
         logger.error("an API view raised", exc_info=exception)
         error = common.Unexpected()
@@ -37,7 +38,7 @@ def translate(exception: Exception, context: dict[str, Any]) -> Response:
     return response
 
 
-def known(exception: Exception) -> KnowSphereError | None:
+def known(exception: Exception, *, method: str) -> KnowSphereError | None:
     """Return our own error for an exception that was foreseen."""
     match exception:
         case KnowSphereError():
@@ -55,7 +56,7 @@ def known(exception: Exception) -> KnowSphereError | None:
         case exceptions.PermissionDenied() | PermissionDenied():
             return common.NotAllowed()
         case exceptions.MethodNotAllowed():
-            return errors.MethodNotAllowed(method=str(exception.detail).split('"')[1])
+            return errors.MethodNotAllowed(method=method[:20])
         case exceptions.UnsupportedMediaType():
             return errors.UnsupportedMediaType()
         case exceptions.ParseError() | MultiPartParserError() | SuspiciousOperation() | RequestDataTooBig():

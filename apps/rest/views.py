@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from django.db.models import Model, QuerySet
 from django.http import HttpResponseBase
+from rest_framework.exceptions import ParseError
 from rest_framework.parsers import JSONParser, MultiPartParser
 from rest_framework.permissions import IsAuthenticated
 from rest_framework.request import Request
@@ -20,6 +21,17 @@ from apps.rest.pagination import Pages
 
 METHODS = ("get", "post", "patch", "put", "delete")
 SAFE = ("GET", "HEAD", "OPTIONS")
+
+
+class _Json(JSONParser):
+    """JSON, refused where it is nested deeper than Python reads it."""
+
+    def parse(self, *args: Any, **kwargs: Any) -> Any:
+        """Return what the body says. Raises ParseError."""
+        try:
+            return super().parse(*args, **kwargs)
+        except RecursionError as error:
+            raise ParseError("it is nested too deeply") from error
 
 
 class ApiView(APIView):
@@ -56,7 +68,7 @@ class ApiView(APIView):
         """Take files only where files go."""
         method = getattr(getattr(self, "request", None), "method", None)
         wanted = self.operations.get(method or "")
-        return [MultiPartParser()] if wanted is not None and wanted.files else [JSONParser()]
+        return [MultiPartParser()] if wanted is not None and wanted.files else [_Json()]
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         """Admit the caller: signed in, not too often, and with a key that is allowed this."""

@@ -7,6 +7,8 @@ from time import monotonic
 from typing import Any
 from uuid import UUID
 
+import orjson
+from django.db import DatabaseError
 from django.utils import translation
 
 from apps.common.database import in_db
@@ -75,14 +77,21 @@ class WidgetConsumer(ConversationConsumer):
             WidgetNotFound, VisitorExpired, OriginNotAllowed: the visitor may not be here (any more).
         """
         known = getattr(self, "conversation", None)
-        self.widget, self.visitor, self.principal, self.conversation = await in_db(
-            _admit, self.public_id, self.token, known
-        )
+        try:
+            found = await in_db(_admit, self.public_id, self.token, known)
+        except DatabaseError as error:
+            raise ServiceUnavailable(service="PostgreSQL") from error
+        self.widget, self.visitor, self.principal, self.conversation = found
         origin = self.caller.origin
         if not origin or not (is_ours(origin, self.caller.host) or origin == self.visitor.origin):
             raise errors.OriginNotAllowed
         self.conversation_id = self.conversation.pk
         self._looked_at = monotonic()
+
+    async def send_error(self, error: KnowSphereError) -> None:
+        """Send an error frame with what a visitor may know."""
+        shown = {"type": "error", **showing.error(error.as_dict()), "details": {}}
+        await self.send(text_data=orjson.dumps(shown).decode())
 
     async def _admitted(self) -> bool:
         try:
@@ -118,7 +127,8 @@ class WidgetConsumer(ConversationConsumer):
         return (await services.start_turn(self.conversation, plain, actor=self.principal)).pk
 
     def _take_places(self) -> None:
-        wanted = ((f"v{self.visitor.pk}", SOCKETS_A_VISITOR), (f"a{self.address}", SOCKETS_AN_ADDRESS))
+        line = widgets.place_of(self.address)
+        wanted = ((f"v{self.visitor.pk}", SOCKETS_A_VISITOR), (f"a{line}", SOCKETS_AN_ADDRESS))
         for place, most in wanted:
             if _open[place] >= most:
                 raise conversation_errors.TooManySockets(limit=most)
@@ -129,7 +139,7 @@ class WidgetConsumer(ConversationConsumer):
     async def _send_frames(self, turn_id: UUID, after: int) -> None:
         if monotonic() - self._looked_at > LOOK_AGAIN_S and not await self._admitted():
             return
-        async with aclosing(ENGINE.follow(turn_id, after=after)) as batches:
+        async with aclosing(ENGINE.follow(turn_id, after=after, reader=self.principal)) as batches:
             async for batch in batches:
                 for text in batch:
                     await self.send(text_data=showing.frame(self.widget, text))
@@ -140,7 +150,7 @@ def _admit(public_id: str, token: str, known: Conversation | None) -> tuple[Widg
     if known is None:
         return widget, visitor, principal, widgets.conversation_of(widget, visitor)
     found = Conversation.objects.visible_to(principal).filter(pk=known.pk).first()
-    if found is None:
+    if found is None or found.agent_id != widget.agent_id:
         raise errors.VisitorExpired
     return widget, visitor, principal, found
 

@@ -25,7 +25,7 @@ class WidgetQuerySet(models.QuerySet["Widget"]):
 
     def published(self, public_id: str) -> Self:
         """Keep the one that other sites' pages name so, while it is switched on."""
-        return self.filter(public_id=public_id, enabled=True)
+        return self.filter(public_id=public_id, enabled=True, workspace__deleted_at__isnull=True)
 
 
 class VisitorQuerySet(models.QuerySet["Visitor"]):

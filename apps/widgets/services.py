@@ -3,6 +3,7 @@
 import secrets
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
+from ipaddress import IPv4Address, IPv6Network, ip_address
 from typing import Any
 
 from django.conf import settings
@@ -13,6 +14,7 @@ from django.utils.crypto import salted_hmac
 
 from apps.agents.models import Agent
 from apps.common.fields import Secret
+from apps.common.text import storable
 from apps.conversations.models import Conversation, Turn
 from apps.knowledge.models import KnowledgeBase
 from apps.widgets import errors, origins, tokens
@@ -91,8 +93,8 @@ def delete_widget(*, widget: Widget, actor: User) -> None:
 
 def find_published(public_id: str) -> Widget:
     """Return the widget that pages name so. Raises WidgetNotFound."""
-    found = Widget.objects.published(public_id).select_related("agent", "workspace").first()
-    if found is None:
+    found = Widget.objects.published(storable(public_id)).select_related("agent", "workspace").first()
+    if found is None or found.public_id != public_id:
         raise errors.WidgetNotFound
     return found
 
@@ -131,13 +133,13 @@ def open_session(*, widget: Widget, ticket: str, token: str = "", address: str =
 
 
 def _earlier(widget: Widget, token: str, said: dict[str, Any]) -> Visitor | None:
-    """Return the visitor of an earlier session from the same site, unless the site says it is somebody else."""
+    """Return the visitor of an earlier session from the same site, unless somebody else, or nobody, signed in."""
     try:
         session = tokens.read_session(widget.pk, token, ended=True)
     except errors.VisitorExpired:
         return None
     found = Visitor.objects.filter(pk=session.visitor_id, widget=widget, origin=said["o"]).first()
-    if found and found.identity and said["i"] and found.identity.get("id") != said["i"].get("id"):
+    if found and found.identity and found.identity.get("id") != (said["i"] or {}).get("id"):
         return None
     return found
 
@@ -163,8 +165,9 @@ def principal_of(widget: Widget, visitor: Visitor) -> Principal:
 
 
 def conversation_of(widget: Widget, visitor: Visitor) -> Conversation:
-    """Return the visitor's newest conversation, or begin one."""
-    found = Conversation.objects.visible_to(principal_of(widget, visitor)).order_by("-created_at").first()
+    """Return the visitor's newest conversation with the widget's agent, or begin one."""
+    mine = Conversation.objects.visible_to(principal_of(widget, visitor)).filter(agent=widget.agent)
+    found = mine.order_by("-created_at").first()
     return found or new_conversation(widget=widget, visitor=visitor)
 
 
@@ -202,4 +205,17 @@ def count(widget: Widget, subject: str, *, most: int, window: str) -> None:
 
 def _of(address: str) -> str:
     """Return an address as it is counted: no one can be read off it."""
-    return salted_hmac("knowsphere.widget.address", address, algorithm="sha256").hexdigest()[:32]
+    return salted_hmac("knowsphere.widget.address", place_of(address), algorithm="sha256").hexdigest()[:32]
+
+
+def place_of(address: str) -> str:
+    """Return what is one place in the net: an IPv4 address, or the /64 that one IPv6 line has to itself."""
+    try:
+        found = ip_address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if isinstance(found, IPv4Address):
+        return str(found)
+    if found.ipv4_mapped:
+        return str(found.ipv4_mapped)
+    return str(IPv6Network((found, 64), strict=False))

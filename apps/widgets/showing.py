@@ -9,9 +9,13 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import orjson
+from django.utils.translation import gettext as _
 
+from apps.common.errors import KnowSphereError, NotFound, ServiceUnavailable
+from apps.conversations import errors as conversation_errors
 from apps.conversations.models import Citation, Conversation, Turn
 from apps.conversations.rendering import anchor_of, render_markdown
+from apps.widgets import errors
 from apps.widgets.models import Widget
 from apps.workspaces.principals import Principal
 
@@ -29,6 +33,13 @@ FIELDS: Mapping[str, tuple[str, ...]] = {
 }
 OF_A_SOURCE = ("n", "kind", "document", "page", "heading")
 MARKER = re.compile(r'<a class="cite".*?</a>', re.DOTALL)
+SPENT = ("budget_exhausted", "quota_exceeded")
+SAID = frozenset(
+    kind.code
+    for module in (errors, conversation_errors)
+    for kind in vars(module).values()
+    if isinstance(kind, type) and issubclass(kind, KnowSphereError) and kind is not KnowSphereError
+) | {NotFound.code, ServiceUnavailable.code}
 TURNS = 50  # of a conversation, the newest
 
 
@@ -41,8 +52,18 @@ def frame(widget: Widget, text: str) -> str:
     elif kept["type"] == "block" and widget.sources == Widget.Sources.NONE:
         kept["html"] = MARKER.sub("", kept["html"])
     elif kept.get("error"):
-        kept["error"] = {name: kept["error"].get(name) for name in ("code", "message", "retryable")}
+        kept["error"] = error(kept["error"])
     return orjson.dumps(kept).decode()
+
+
+def error(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a failure as a visitor may know it: nothing of models, addresses, budgets or the workspace."""
+    code, message = given.get("code"), given.get("message")
+    if code in SPENT:
+        message = str(errors.TooManyQuestions.user_message)
+    elif code not in SAID:
+        code, message = "answer_failed", _("The answer broke off. Ask again.")
+    return {"code": code, "message": message, "retryable": bool(given.get("retryable"))}
 
 
 def sources(widget: Widget, given: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:

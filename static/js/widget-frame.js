@@ -58,7 +58,8 @@ const keep = (given) => {
 };
 
 async function signIn() {
-  if (token) {
+  // A ticket that the page just handed over says who is there now: only without one the session simply goes on.
+  if (token && location.hash.length < 2) {
     try {
       keep(await call("renew/", { method: "POST" }));
       return;

@@ -11,8 +11,9 @@ from django.contrib.staticfiles import finders
 from django.test import Client
 from django.urls import get_resolver
 
+from apps.agents.models import Agent
 from apps.common.fields import Secret
-from apps.widgets import services, tokens
+from apps.widgets import services, showing, tokens
 from apps.widgets.models import Use, Visitor
 from tests.test_access_matrix import our_routes
 
@@ -215,6 +216,39 @@ def test_two_people_on_one_browser_are_two_visitors(client, widget):
     second = greet(client, widget, identity=signed("s3cret", id="2", exp=time.time() + 60)).json()["ticket"]
     services.open_session(widget=widget, ticket=second, token=token)
     assert Visitor.objects.count() == 2
+    nobody, _token = services.open_session(widget=widget, ticket=greet(client, widget).json()["ticket"], token=token)
+    assert (nobody.identity, Visitor.objects.count()) == (None, 3)  # signed out: another visitor
+
+
+def test_what_broke_is_told_without_the_workspaces_affairs(widget):
+    def shown(code):
+        given = {"code": code, "message": "gpt-9 of ACME at 10.0.0.7", "retryable": True, "details": {"model": "gpt-9"}}
+        frame = {"seq": 1, "turn": "t", "type": "turn.finished", "status": "failed", "error": given}
+        return json.loads(showing.frame(widget, json.dumps(frame)))["error"]
+
+    assert shown("turn_crashed")["code"] == "turn_crashed"
+    for code, said in (("budget_exhausted", "budget_exhausted"), ("model_unreachable", "answer_failed")):
+        assert shown(code)["code"] == said
+        assert "gpt-9" not in json.dumps(shown(code))
+
+
+def test_another_agent_is_another_conversation(widget, visitor, acme):
+    before = services.conversation_of(widget, visitor[0])
+    assert services.conversation_of(widget, visitor[0]) == before
+    widget.agent = Agent.objects.create(workspace=acme, name="Other")
+    assert services.conversation_of(widget, visitor[0]) != before
+
+
+def test_one_line_is_one_place():
+    assert services.place_of("2001:db8:1:2::7") == services.place_of("2001:db8:1:2:ffff::1") == "2001:db8:1:2::/64"
+    assert services.place_of("2001:db8:1:3::7") != services.place_of("2001:db8:1:2::7")
+    assert services.place_of("::ffff:192.0.2.1") == services.place_of("192.0.2.1") == "192.0.2.1"
+
+
+@pytest.mark.parametrize("word", ["[" * 4000, '{"ticket": "\\ud800"}', "\x00"])
+def test_odd_bodies_are_no_ticket(client, widget, word):
+    assert client.post(path(widget, "session/"), word, content_type="text/plain").json()["code"] == "visitor_expired"
+    assert client.post("/widget/%00/session/", word, content_type="text/plain").status_code == 404
 
 
 def test_excerpts_are_shown_where_the_owner_allows_it(client, widget, visitor, handbook):

@@ -99,12 +99,18 @@ async def _begin(
     await _count(connection, conversation, actor)
     stored = _stored(question)
     turn_id = uuid4()
-    row = await rows.begin(
-        connection, ASKABLE.bound(actor, conversation.pk), asker=Principal.of(actor), turn_id=turn_id,
-        client_id=client_id,
-        question=question.text, title=title_of(question.text), options=stored, process=ENGINE.process,
-        parent=question.parent, first=question.first,
-    )  # fmt: skip
+    try:
+        row = await rows.begin(
+            connection, ASKABLE.bound(actor, conversation.pk), asker=Principal.of(actor), turn_id=turn_id,
+            client_id=client_id,
+            question=question.text, title=title_of(question.text), options=stored, process=ENGINE.process,
+            parent=question.parent, first=question.first,
+        )  # fmt: skip
+    except psycopg.errors.UniqueViolation:
+        await _uncount(conversation, actor)
+        raise
+    if row is None or row["number"] is None:
+        await _uncount(conversation, actor)
     if row is None:
         raise NotFound
     if row["number"] is None:
@@ -234,3 +240,8 @@ async def _count(connection: rows.Connection, conversation: Conversation, actor:
                 raise _Full
     except _Full:
         await in_db(partial(quotas.check, ["turns"], counted, workspace_id=place, user_id=person))
+
+
+async def _uncount(conversation: Conversation, actor: Who) -> None:
+    """Give back what a question took that was not begun."""
+    await in_db(partial(quotas.give_back, workspace_id=conversation.workspace_id, user_id=actor.pk, turns=1))

@@ -26,10 +26,11 @@ class Exchange(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where a question goes: after ``turn``, or at the conversation's beginning."""
+    """Where a question goes: after ``turn``, or at the conversation's beginning; whether it was ``made`` just now."""
 
     conversation: Conversation
     turn: Turn | None
+    made: bool = False
 
 
 def continue_conversation(*, workspace: Workspace, agent: Agent, earlier: Sequence[Exchange], actor: User) -> Place:
@@ -78,4 +79,4 @@ def _take_over(workspace: Workspace, agent: Agent, told: list[Exchange], actor: 
     if told:
         conversation.title = title_of(told[0].question)
         conversation.save(update_fields=["title"])
-    return Place(conversation, turn)
+    return Place(conversation, turn, made=True)

@@ -11,7 +11,7 @@ from apps.common.errors import InvalidInput, NotFound
 from apps.common.text import legible
 from apps.conversations.erasing import UNDO
 from apps.conversations.models import Conversation, Turn
-from apps.workspaces import permissions
+from apps.workspaces import permissions, rights
 from apps.workspaces.models import User, Workspace
 
 TITLE_LENGTH = 60  # characters of the first question; pages cut it shorter where they are narrow
@@ -89,6 +89,7 @@ def restore_conversation(*, conversation_id: UUID, actor: User) -> Conversation:
     """Undo a deletion that is less than a minute old. Raises NotFound."""
     recent = timezone.now() - UNDO
     mine = Conversation.objects.filter(pk=conversation_id, owner=actor, deleted_at__gt=recent)
+    mine = mine.filter(workspace__in=rights.workspaces(actor, "conversations:write"))
     if not mine.update(deleted_at=None):
         raise NotFound
     return Conversation.objects.visible_to(actor).get(pk=conversation_id)

@@ -13,7 +13,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
 from apps.common.errors import NotFound
-from apps.common.text import identifier
+from apps.common.text import identifier, storable
 from apps.conversations import services, sharing
 from apps.conversations.models import Conversation, Share, Turn
 from apps.workspaces.models import User, Workspace
@@ -71,7 +71,7 @@ def show_shared(request: HttpRequest, token: str) -> HttpResponse:
     Somebody signed out may be of the workspace, so they are asked to sign in; that the link exists is
     not said by it, for any other token asks the same.
     """
-    links = Share.objects.visible_to(request.user).filter(token=token)
+    links = Share.objects.visible_to(request.user).filter(token=storable(token))
     share = links.select_related("conversation__owner", "conversation__workspace", "turn").first()
     if share is None:
         if not request.user.is_authenticated:

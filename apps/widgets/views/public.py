@@ -22,6 +22,7 @@ from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_POST, require_safe
 
 from apps.common.errors import KnowSphereError, NotFound
+from apps.common.text import storable
 from apps.conversations.models import Citation, Turn
 from apps.widgets import errors, services, showing, tokens
 from apps.widgets.models import Widget
@@ -62,14 +63,14 @@ def _body(request: HttpRequest) -> dict[str, Any]:
         raise errors.VisitorExpired
     try:
         found = json.loads(request.body or b"{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
 
 
 def _text(body: dict[str, Any], name: str) -> str:
     value = body.get(name)
-    return value if isinstance(value, str) else ""
+    return storable(value) if isinstance(value, str) else ""
 
 
 def _bearer(request: HttpRequest) -> str:

@@ -17,6 +17,8 @@ from apps.conversations.engine import ENGINE
 from apps.conversations.frames import EVENTS
 from apps.conversations.models import Citation, Conversation, Message, Turn, TurnEvent
 from apps.conversations.rendering import anchor_of, render_markdown
+from apps.workspaces.models import Quota
+from apps.workspaces.services import create_api_key
 from tests.conversations.live.client import Tab, numbered
 from tests.conversations.scripted import ANSWER, words
 from tests.vendor import Reply
@@ -520,3 +522,54 @@ def connections_of_server():
         count = cursor.fetchone()[0]
     connection.close()
     return count
+
+
+async def test_a_key_that_only_reads_asks_and_stops_nothing(server, people, conversation):
+    _key, secret = await in_thread(lambda: a_key(people, "conversations:read"))
+    used = await in_thread(lambda: turns_used(people))
+    async with Tab(server, conversation.pk, headers={"Authorization": f"Bearer {secret}"}) as one:
+        for frame in ({"type": "ask", "text": "say 1", "client_id": uuid4().hex}, {"type": "stop"}):
+            await one.send(**frame)
+            assert (await one.next())["code"] == "not_allowed"
+    assert await in_thread(lambda: (turns_used(people), conversation.turns.count())) == (used, 0)
+
+
+async def test_a_question_that_comes_twice_is_counted_once(tab, people):
+    used, client_id = await in_thread(lambda: turns_used(people)), uuid4().hex
+    async with tab() as one:
+        await one.ask("say 1", client_id)
+        await one.turn()
+        await one.ask("say 1", client_id)
+        await one.ask("say 1", parent=str(uuid4()))
+        assert (await one.until("error"))["code"] == "not_found"
+    assert await in_thread(lambda: turns_used(people)) == used + 1
+
+
+async def test_a_key_reads_by_its_own_rights_what_its_person_asked(server, tab, people, conversation, monkeypatch):
+    seen = []
+    watch_rows = ENGINE.news.watch_rows
+
+    def watched(turn_id, *, after, reader):
+        seen.append(reader.kind)
+        return watch_rows(turn_id, after=after, reader=reader)
+
+    monkeypatch.setattr(ENGINE.news, "watch_rows", watched)
+    _key, secret = await in_thread(lambda: a_key(people, "conversations:read"))
+    async with tab() as one, Tab(server, conversation.pk, headers={"Authorization": f"Bearer {secret}"}) as two:
+        await two.send(type="ping")
+        await two.next()
+        await one.ask("cite")
+        await one.turn()
+        end = await two.turn()
+    assert (end["status"], seen) == ("succeeded", ["key"])
+    [quoted] = [frame["sources"] for frame in two.frames if frame["type"] == "sources"]
+    assert {source["snippet"] for source in quoted} == {""}
+
+
+def a_key(people, *scopes):
+    return create_api_key(name="k", workspace=people.acme, actor=people.ann, scopes=list(scopes))
+
+
+def turns_used(people):
+    found = Quota.objects.filter(workspace=people.acme, user=people.ann, kind="turns").first()
+    return found.used if found else 0

@@ -191,5 +191,7 @@ async def test_a_spent_budget_refuses_before_a_call(tab, widget, people, setting
     await in_thread(spend)
     async with tab() as one:
         await one.ask("say 1")
-        assert (await one.until("error"))["code"] == "budget_exhausted"
+        refused = await one.until("error")
+    assert (refused["code"], refused["details"]) == ("budget_exhausted", {})
+    assert "spent" not in refused["message"]
     assert await in_thread(lambda: Visitor.objects.filter(widget=widget).count()) == 1
