@@ -5,11 +5,12 @@ import shutil
 import zipfile
 
 import pytest
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import expect, sync_playwright
 
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser") or ""
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
 TIMEOUT_MS = 30_000
+expect.set_options(timeout=TIMEOUT_MS)  # a machine that is busy with other tests is slow, not wrong
 WORDS = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
 PACKAGE = "http://schemas.openxmlformats.org/package/2006"
 DOCX = {

@@ -79,6 +79,7 @@ def test_a_visitor_asks_and_goes_on_over_a_change_of_page(host, new_tab):
     chat.get_by_label("Your question").fill("say 12 30")
     page.keyboard.press("Enter")
     expect(chat.locator(".answer").nth(1)).to_contain_text("end.")
+    expect(chat.get_by_role("button", name="Send")).to_be_visible()
 
     chat.get_by_label("Your question").fill("say 100 20")  # still being written when the page changes
     page.keyboard.press("Enter")
