@@ -41,7 +41,8 @@ class Place:
         self.conninfo = psycopg.conninfo.make_conninfo(conninfo(), dbname=database)
         self.files = files
         self.environment = {
-            **os.environ,
+            # a test that ran before may have made this process a "web" one
+            **{name: value for name, value in os.environ.items() if name != "KNOWSPHERE_PROCESS"},
             "DATABASE_URL": f"postgresql://{info['user']}@/{database}?{where}",
             "STORAGE_URL": str(files),
             "KNOWSPHERE_HOME": str(home),
