@@ -5,12 +5,14 @@
 
 import re
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from apps.common.text import legible
 from apps.knowledge.parsers.docx_styles import local
-from apps.knowledge.parsers.packages import Package
 from apps.knowledge.parsers.parsed import ParseFailure
+
+if TYPE_CHECKING:
+    from apps.knowledge.parsers.packages import Package  # brings lxml, which only a reader needs
 
 LONGEST = 300
 SAMPLE = 20_000  # characters that tell the language of a text
@@ -62,12 +64,12 @@ def language_of(text: str) -> str:
     return "en" if words >= 20 and len(ENGLISH.findall(sample)) > words * 0.12 else ""
 
 
-def core_properties(package: Package) -> dict[str, str]:
+def core_properties(package: "Package") -> dict[str, str]:
     """Return what an Office file says of itself."""
     return _elements(package, "docProps/core.xml", CORE)
 
 
-def open_document_properties(package: Package) -> dict[str, str]:
+def open_document_properties(package: "Package") -> dict[str, str]:
     """Return what an OpenDocument file says of itself."""
     return _elements(package, "meta.xml", OPEN_DOCUMENT)
 
@@ -77,7 +79,7 @@ def pdf_properties(document: Any) -> dict[str, str]:
     return facts((name, document.get_metadata_value(key)) for key, name in PDF.items())
 
 
-def _elements(package: Package, part: str, names: dict[str, str]) -> dict[str, str]:
+def _elements(package: "Package", part: str, names: dict[str, str]) -> dict[str, str]:
     try:
         root = package.xml(part)
     except ParseFailure:  # what stands in the document can still be read
