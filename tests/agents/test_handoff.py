@@ -121,10 +121,17 @@ def test_a_hundred_handoffs_stay_bounded():
     assert "stage 99" in handoff.text()
 
 
+def greeted(request):
+    """Answer a question about intent, where the local classifier is not sure of it: these are greetings."""
+    asked = str(request.body["messages"][0]["content"])
+    return Reply('{"label": "greeting"}' if "sort what people write" in asked else "A scripted answer.")
+
+
 @pytest.mark.django_db(transaction=True)
 async def test_a_full_prompt_is_handed_off_before_the_question_and_shown(ann, acme, handbook, scripted_model):
     """The issue's own case: a wish of turn 1 and a fact of turn 2 survive, and nothing is told twice."""
     talk = Talk(ann, acme)
+    scripted_model.otherwise = greeted
     full = {"prompt_tokens": int(0.85 * WINDOW) + 1, "completion_tokens": 5, "total_tokens": 27_860}
     scripted_model.script([Reply("Bonjour."), Reply("C'est fait.", usage=full), Reply("Rien.")])
     await talk.ask("Hello! Always answer in French, budget 5000.")
