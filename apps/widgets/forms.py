@@ -17,6 +17,18 @@ COLOR = re.compile(r"#[0-9a-f]{6}")
 CONTRAST = 3.0  # of white signs on the bubble, WCAG 2.2 (1.4.11)
 
 
+class _ByName(forms.ModelChoiceField[Any]):
+    """Offer rows by their names; ``str`` of a row has none."""
+
+    def label_from_instance(self, obj: Any) -> str:
+        """Return what people call it."""
+        return str(obj.name)
+
+
+class _ManyByName(_ByName, forms.ModelMultipleChoiceField[Any]):
+    """Several of them."""
+
+
 class NewWidgetForm(forms.Form):
     """A widget begins with a name."""
 
@@ -38,7 +50,7 @@ class WidgetForm(forms.ModelForm[Widget]):
         widget=forms.Textarea(attrs={"rows": 3}),
         help_text=_("One a line, at most four."),
     )
-    knowledge_bases = forms.ModelMultipleChoiceField(
+    knowledge_bases = _ManyByName(
         label=_("Knowledge it may read"),
         required=False,
         queryset=KnowledgeBase.objects.none(),
@@ -73,7 +85,7 @@ class WidgetForm(forms.ModelForm[Widget]):
     def __init__(self, *args: Any, actor: User, workspace: Workspace, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         agents = Agent.objects.editable_by(actor).filter(workspace=workspace)
-        self.fields["agent"] = forms.ModelChoiceField(
+        self.fields["agent"] = _ByName(
             label=_("Agent"), queryset=agents, required=False, empty_label=_("None: it does not answer")
         )
         bases = self.fields["knowledge_bases"]

@@ -62,6 +62,15 @@ def test_bases_of_others_cannot_be_opened_to_visitors(save, widget, mal):
     assert save(knowledge_bases=[theirs.pk]).status_code == 422
 
 
+def test_the_page_names_what_can_be_chosen(client, ann, widget, handbook):
+    client.force_login(ann)
+    page = client.get(reverse("widgets:show-widget", args=[widget.workspace.slug, widget.pk])).content.decode()
+    assert "Handbook</span>" in page
+    assert f">{widget.agent.name}</option>" in page
+    assert "knowledge base " not in page.replace("knowledge base yet", "")
+    assert "Before &lt;/body&gt;" in page
+
+
 def test_two_widgets_read_apart(widget, acme, ann, handbook):
     other = services.create_widget(workspace=acme, actor=ann, name="Other")
     visitor = Visitor.objects.create(widget=other, origin="https://x.example")
