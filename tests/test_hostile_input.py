@@ -1,6 +1,7 @@
 """Odd values in every place of every request: none may give a 500, whoever sends them."""
 
 import pytest
+from django.db import transaction
 from django.urls import reverse
 
 from tests import test_access_matrix
@@ -22,34 +23,52 @@ def no_raise(client):
     return client
 
 
-@pytest.mark.parametrize("value", VALUES, ids=range(len(VALUES)))
+def broken_by(ask):
+    """Return what each odd value breaks; whatever a request changed is undone before the next."""
+    found = []
+    for place, value in enumerate(VALUES):
+        with transaction.atomic():
+            found += [f"value {place}: {answer.status_code}" for answer in ask(value) if answer.status_code >= 500]
+            transaction.set_rollback(True)
+    return found
+
+
 @pytest.mark.parametrize("route", [route for method, route in EXPECTED if method == "get"])
-def test_no_query_breaks_a_page(no_raise, arguments, ann, route, value):
+def test_no_query_breaks_a_page(no_raise, arguments, ann, route):
     no_raise.force_login(ann)
-    query = "&".join(f"{name}={quoted(value)}" for name in PARAMETERS)
     path = reverse(route, kwargs=arguments(route))
-    for headers in ({}, {"HX-Request": "true"}):
-        assert no_raise.get(f"{path}?{query}", headers=headers).status_code < 500
+
+    def ask(value):
+        query = "&".join(f"{name}={quoted(value)}" for name in PARAMETERS)
+        headers = {"HX-Request": "true"} if VALUES.index(value) % 3 == 0 else {}
+        yield no_raise.get(f"{path}?{query}", headers=headers)
+
+    assert broken_by(ask) == []
 
 
-@pytest.mark.parametrize("value", VALUES, ids=range(len(VALUES)))
 @pytest.mark.parametrize("route", [route for method, route in EXPECTED if method == "post"])
-def test_no_field_breaks_a_form(no_raise, arguments, ann, route, value):
+def test_no_field_breaks_a_form(no_raise, arguments, ann, route):
     no_raise.force_login(ann)
-    body = "&".join(f"{name}={quoted(value)}" for name in FIELDS)
     path = reverse(route, kwargs=arguments(route))
-    answer = no_raise.post(path, body, content_type="application/x-www-form-urlencoded")
-    assert answer.status_code < 500
+
+    def ask(value):
+        body = "&".join(f"{name}={quoted(value)}" for name in FIELDS)
+        yield no_raise.post(path, body, content_type="application/x-www-form-urlencoded")
+
+    assert broken_by(ask) == []
 
 
-@pytest.mark.parametrize("value", VALUES, ids=range(len(VALUES)))
 @pytest.mark.parametrize("route", ["account_login", "account_signup", "account_reset_password"])
-def test_no_field_breaks_signing_in(no_raise, db, route, value):
+def test_no_field_breaks_signing_in(no_raise, db, route):
     fields = ("login", "email", "password", "password1", "next", "remember")
-    body = "&".join(f"{name}={quoted(value)}" for name in fields)
-    answer = no_raise.post(reverse(route), body, content_type="application/x-www-form-urlencoded")
-    assert answer.status_code < 500
-    assert no_raise.get(f"{reverse(route)}?{body}").status_code < 500
+    path = reverse(route)
+
+    def ask(value):
+        body = "&".join(f"{name}={quoted(value)}" for name in fields)
+        yield no_raise.post(path, body, content_type="application/x-www-form-urlencoded")
+        yield no_raise.get(f"{path}?{body}")
+
+    assert broken_by(ask) == []
 
 
 @pytest.mark.parametrize("value", [r'"\000\000\000\000\000\000\000\000"', r'"\377\377"', "é" * 9, "x" * 9000, '"'])

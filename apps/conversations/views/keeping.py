@@ -7,7 +7,7 @@ import orjson
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.core.paginator import Paginator
-from django.http import HttpResponse
+from django.http import HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils.http import content_disposition_header, url_has_allowed_host_and_scheme
@@ -51,8 +51,8 @@ def _mine(request: PersonRequest, slug: str, conversation_id: UUID) -> tuple[dic
 def _back(request: PersonRequest, slug: str, conversation_id: UUID) -> HttpResponse:
     """Lead back to the page that the button stood on, if it is ours."""
     there = request.POST.get("next", "")
-    if url_has_allowed_host_and_scheme(there, allowed_hosts=None):
-        return redirect(there)
+    if there.startswith("/") and url_has_allowed_host_and_scheme(there, allowed_hosts=None):
+        return HttpResponseRedirect(there)  # redirect() would take a word for the name of a view
     return redirect("conversations:show-conversation", slug, conversation_id)
 
 

@@ -1,6 +1,7 @@
 """The socket with the product's own runner behind it, and a scripted vendor as the model."""
 
 import asyncio
+import json
 
 import pytest
 
@@ -11,6 +12,7 @@ from apps.conversations.models import Message
 from apps.models.models import UsageRecord
 from tests.conversations.live.client import Tab
 from tests.vendor import Reply
+from tests.vendor.plugin import CANARY
 
 
 @pytest.fixture
@@ -65,6 +67,18 @@ async def test_a_vendor_that_breaks_off_leaves_a_failed_turn_with_its_text(tab, 
     assert end["error"]["code"]
     assert one.text
     assert one.text == await in_db(lambda: Message.objects.get(pk=end["message"]).text)
+
+
+async def test_a_vendor_that_repeats_the_key_puts_it_into_no_frame(tab, scripted_model):
+    echo = f"Incorrect API key provided: {CANARY}. Authorization: Bearer {CANARY}"
+    scripted_model.script([Reply(status=401, error=echo), Reply("a b c d", error_after=2, error=echo)])
+    async with tab() as one:
+        for _ in range(2):
+            await one.ask("Hello")
+            assert (await one.turn())["status"] == "failed"
+    assert scripted_model.requests[-1].headers["Authorization"] == f"Bearer {CANARY}"
+    assert "Incorrect API key" in json.dumps(one.frames)
+    assert CANARY not in json.dumps(one.frames)
 
 
 async def test_a_turns_calls_are_in_the_ledger_when_it_has_ended(tab, scripted_model, conversation, server):
