@@ -85,6 +85,7 @@ EXPECTED = {
     ("get", "knowledge:show-document"): READ,
     ("get", "knowledge:download-original"): READ,
     ("get", "knowledge:show-picture"): READ,
+    ("get", "knowledge:show-page"): (302, 404, 404, 404),  # of a PDF: tests/knowledge/test_page_pictures.py
     ("post", "knowledge:retry-document"): (302, 404, 404, 302),
     ("post", "knowledge:cancel-document"): (302, 404, 404, 409),
     ("post", "knowledge:delete-document"): MANAGE,
@@ -361,6 +362,7 @@ def arguments(acme, ann, handbook, request):
         "knowledge:edit-chunk": {"chunk_id": chunk.pk},
         "knowledge:switch-chunk": {"chunk_id": chunk.pk},
         "knowledge:show-picture": {**file, "name": picture.name},
+        "knowledge:show-page": {**file, "number": 1},
         "knowledge:search-documents": {},
         "knowledge:try-search": {},
         "knowledge:list-synonyms": {},

@@ -118,6 +118,12 @@ def around_in(whole_text: str, content_type: str, *, text: str, start: int | Non
     return Sheet(html, target=_target(marked), marked=marked)
 
 
+def words_between(document: Document, start: str, end: str) -> str:
+    """Return what stands between two places of a document's Markdown; "" where they make no sense."""
+    span = _span(start, end)
+    return _markdown(document)[slice(*span)] if span else ""
+
+
 class _Passage(NamedTuple):
     start: int
     end: int

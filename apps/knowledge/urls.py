@@ -17,6 +17,7 @@ urlpatterns = [
     path(DOCUMENT, documents.show_document, name="show-document"),
     path(f"{DOCUMENT}original/", documents.download_original, name="download-original"),
     path(f"{DOCUMENT}pictures/<str:name>", documents.show_picture, name="show-picture"),
+    path(f"{DOCUMENT}pages/<int:number>/", documents.show_page, name="show-page"),
     path(f"{DOCUMENT}retry/", documents.retry_document, name="retry-document"),
     path(f"{DOCUMENT}cancel/", documents.cancel_document, name="cancel-document"),
     path("documents/", documents.upload_first, name="upload-first"),

@@ -26,6 +26,8 @@ from apps.workspaces.principals import Principal
 from apps.workspaces.services import Subject, share, unshare
 from apps.workspaces.services.sharing import forget_widget, share_model
 
+READS_A_QUESTION = 20  # openings, changes of page and excerpts that a person may need to each question
+LEAST_READS = 300  # an hour, however few questions may be asked
 KEPT = timedelta(days=2)  # how long counts of past windows stay
 
 
@@ -189,6 +191,19 @@ def count_question(*, widget: Widget, visitor: Visitor, address: str) -> None:
     count(widget, f"address:{_of(address)}", most=widget.per_address_hour, window="hour")
     count(widget, "day", most=widget.per_day, window="day")
     Visitor.objects.filter(pk=visitor.pk).update(seen_at=timezone.now())
+
+
+@transaction.atomic
+def count_read(*, widget: Widget, visitor: Visitor, address: str) -> None:
+    """Take one look at what is there off the visitor's and the address's limits: many to each of their questions.
+
+    Raises:
+        TooManyQuestions: one of them is reached; none is counted.
+    """
+    most = max(LEAST_READS, READS_A_QUESTION * widget.per_visitor_hour)
+    count(widget, f"reads:{visitor.pk}", most=most, window="hour")
+    most = max(LEAST_READS, READS_A_QUESTION * widget.per_address_hour)
+    count(widget, f"reads:{_of(address)}", most=most, window="hour")
 
 
 def count(widget: Widget, subject: str, *, most: int, window: str) -> None:

@@ -111,8 +111,11 @@ async function copy(text) {
   toast(document.body.dataset.copied);
 }
 
-/** Give each piece of code a button that copies it. */
+/** Give each piece of code a button that copies it, and let the keyboard reach what scrolls sideways. */
 export function codes(inside) {
+  for (const box of inside.querySelectorAll?.(".answer pre, .answer .wide-box, .answer math[display=block]") ?? []) {
+    if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
+  }
   for (const code of inside.querySelectorAll?.(".answer pre") ?? []) {
     if (code.parentElement.className === "code") continue;
     const box = document.createElement("div");

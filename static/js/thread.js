@@ -3,6 +3,7 @@
 import { codes, watchAnswers } from "./answers.js";
 import { toast } from "./app.js";
 import { question, takeFiles, write } from "./composer.js";
+import { Past } from "./past.js";
 import { watchMarkers } from "./panel.js";
 import { ConversationSocket } from "./socket.js";
 import { LiveTurn } from "./turn.js";
@@ -38,6 +39,7 @@ const resume = (turn) => socket.send({ type: "resume", turn: turn.id, after: tur
 
 /** After a break: turns that were asked elsewhere meanwhile. */
 async function catchUp() {
+  if ("past" in page.dataset) return;
   const response = await fetch(location.href).catch(() => null);
   if (!response?.ok || response.redirected) return;
   const fresh = new DOMParser().parseFromString(await response.text(), "text/html");
@@ -126,6 +128,7 @@ async function finish(turn, event) {
   page.querySelector("[data-announce]").textContent = answered ? words.ready : words.broken;
   mode();
   follow();
+  past.forget();
 }
 
 function failed(event) {
@@ -249,6 +252,7 @@ setInterval(() => {
   for (const { turn } of pending.values()) turn.tick();
 }, 100);
 
+const past = new Past(page, { busy, leave: (article) => turns.delete(article.dataset.turn) });
 watchMarkers();
 watchAnswers({ ask, busy });
 mode();

@@ -29,6 +29,7 @@ CHECKOUT = Path(__file__).resolve().parents[3]
 LOOK_EVERY_S = 0.25
 BLOCK_BYTES = 1 << 20
 LONGEST_PASSWORD = 255
+LONGEST_MARKED = 1_000  # characters highlighted on a page
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}  # none of them would survive a fork
 
 
@@ -88,10 +89,13 @@ def read(
     *,
     password: str = "",
     page: int = 0,
+    marked: str | None = None,
     check: Callable[[], None] = lambda: None,
     limits: Limits | None = None,
 ) -> Parsed:
     """Read a file in the sandbox; or recognise the text of one ``page``, from 1, of a PDF or picture.
+
+    With ``marked`` the page of a PDF is drawn instead, those words highlighted on it.
 
     ``check`` is called four times a second while it is read; what it raises ends the reading at once.
 
@@ -104,6 +108,7 @@ def read(
         "content_type": content_type,
         "password": password[:LONGEST_PASSWORD],
         "page": page,
+        "marked": None if marked is None else marked[:LONGEST_MARKED],
         "shared": content_type in TEXT_TYPES,
         "wall_s": limits.wall_s,
         "cpu_s": limits.cpu_s,
