@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import expect
 
-from tests.conversations.live.conftest import conversation, db, people, server, session  # noqa: F401 (fixtures)
+from tests.conversations.live.conftest import db, people, server, session  # noqa: F401 (fixtures)
 from tests.conversations.test_keeping import long_talk
 from tests.pages.test_thread import ask, await_status, open_tab, until  # noqa: F401
 
