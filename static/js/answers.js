@@ -31,7 +31,10 @@ export function watchAnswers({ ask, busy }) {
     form.querySelector("[popover]")?.hidePopover();
     unlessBusy(() => again(form.closest("article"), ask, model));
   });
-  document.addEventListener("htmx:afterSwap", (event) => codes(event.target));
+  document.addEventListener("htmx:afterSwap", (event) => {
+    codes(event.target);
+    document.getElementById(event.detail.target.id)?.querySelector?.(".why[open]")?.scrollIntoView({ block: "nearest" });
+  });
   codes(page);
 }
 

@@ -14,6 +14,7 @@ const form = page.querySelector("[data-composer]");
 const words = page.querySelector("[data-words]").dataset;
 const offline = page.querySelector("[data-offline]");
 const toEnd = page.querySelector(".to-end");
+const behind = page.querySelector("[data-latest]"); // what stands after the last turn
 const sendButton = form.querySelector("[data-send]");
 const stopButton = form.querySelector("[data-stop]");
 const base = `/${location.pathname.split("/")[1]}/turns/TURN/`;
@@ -45,7 +46,7 @@ async function catchUp() {
   const fresh = new DOMParser().parseFromString(await response.text(), "text/html");
   for (const article of fresh.querySelectorAll("article[data-turn]")) {
     if (document.getElementById(article.id) || pending.size) continue;
-    toEnd.before(article);
+    behind.before(article);
     codes(article);
     if (!["queued", "running"].includes(article.dataset.status)) continue;
     turns.set(article.dataset.turn, new LiveTurn(article));
@@ -105,7 +106,7 @@ function place(turn, parent) {
     return false;
   }
   clearAfter(before);
-  toEnd.before(turn.article);
+  behind.before(turn.article);
   return true;
 }
 
@@ -143,7 +144,7 @@ function failed(event) {
 /** A question that was not taken goes back into the field; what it stood in place of comes back. */
 function takeBack({ frame, turn, replaced }) {
   turn.article.remove();
-  if (replaced.length) toEnd.before(...replaced);
+  if (replaced.length) behind.before(...replaced);
   else write(frame.text);
 }
 
@@ -195,7 +196,7 @@ function ask(frame, { replacing = null, files = [] } = {}) {
   if (!replacing && !frame.parent && !busy()) frame.parent = lastShown();
   for (const old of replaced) old.remove();
   const turn = LiveTurn.draw(frame.text, files);
-  toEnd.before(turn.article);
+  behind.before(turn.article);
   if (busy()) turn.wait(words.sayQueued);
   pending.set(frame.client_id, { frame, turn, replaced });
   if (!socket.send(frame)) turn.wait(words.waiting);

@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.conversations.live.conftest import db, people, server  # noqa: F401 (fixtures)
+from tests.pages.conftest import photograph
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("live-widget-pages")]
 
@@ -19,6 +20,9 @@ PAGE = """<!doctype html><html lang="{lang}"><meta charset="utf-8"><title>Kestre
 STRICT = (
     "default-src 'none'; script-src {site}; connect-src {site}; frame-src {site}; require-trusted-types-for 'script'"
 )
+
+
+NO_SIDEWAYS = "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
 
 
 class Host:
@@ -81,6 +85,7 @@ def test_a_visitor_asks_and_goes_on_over_a_change_of_page(host, new_tab):
     expect(chat.locator(".answer")).to_contain_text("Economy class is booked")
     expect(chat.locator(".cited li").first).to_contain_text("差旅管理办法.docx")
     expect(chat.locator(".answer")).not_to_contain_text("[[c")
+    photograph(page, "widget.en-desk-light")
 
     page.get_by_role("link", name="on").click()
     page.wait_for_url("**/second")
@@ -108,12 +113,17 @@ def test_it_speaks_the_page_s_language_and_fills_a_phone(host, new_tab):
     host.lang = "zh-CN"
     page = new_tab(viewport={"width": 390, "height": 844}, color_scheme="dark")
     page.goto(host.address)
+    photograph(page, "widget-closed.zh-phone-dark")
     page.locator("button").click()
     frame = page.locator("iframe")
     chat = page.frame_locator("iframe")
     expect(chat.locator("html")).to_have_attribute("lang", "zh-hans")
     expect(chat.get_by_label("你的问题")).to_be_visible()
     assert frame.bounding_box() == {"x": 0, "y": 0, "width": 390, "height": 844}
+    chat.get_by_role("button", name="cite").click()
+    expect(chat.locator(".cited li").first).to_contain_text("差旅管理办法.docx")
+    assert page.frames[-1].evaluate(NO_SIDEWAYS)
+    photograph(page, "widget.zh-phone-dark")
 
 
 def test_an_answer_that_comes_while_it_is_closed_leaves_a_mark(host, new_tab):

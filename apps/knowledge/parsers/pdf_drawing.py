@@ -101,4 +101,5 @@ def _draw(page: Any, number: int, spans: list[tuple[int, int]]) -> Picture:
     out = io.BytesIO()
     image.save(out, "WEBP", quality=80, method=2)
     data = out.getvalue()
-    return Picture(f"{hashlib.sha256(data).hexdigest()[:24]}.webp", "image/webp", data, *image.size, number)
+    name = f"{hashlib.sha256(data).hexdigest()[:24]}.webp"
+    return Picture(name, "image/webp", data, image.width, image.height, number)
