@@ -13,6 +13,7 @@ from apps.knowledge.models import Document, Folder, Job, KnowledgeBase
 from apps.rest.operations import Operation
 from apps.rest.views import ApiView
 from apps.workspaces.api.shapes import within
+from apps.workspaces.services import set_restricted
 
 READ, WRITE = "knowledge:read", "knowledge:write"
 
@@ -62,7 +63,7 @@ class OneFolder(ApiView):
         return self.answer(self.row(folder_id))
 
     def on_patch(self, request: Request, folder_id: UUID) -> Response:
-        """Rename or move a folder, with all that is in it."""
+        """Rename or move a folder with all that is in it, or say that only those may read it whom it is shared with."""
         mine = Folder.objects.editable_by(self.who)
         folder, given = self.row(folder_id, mine), self.taken()
         if "name" in given:
@@ -70,6 +71,8 @@ class OneFolder(ApiView):
         if "parent" in given:
             parent = self.row(given["parent"], mine) if given["parent"] else None
             services.move_folder(folder=folder, parent=parent, actor=self.who)
+        if "restricted" in given:
+            set_restricted(row=folder, restricted=given["restricted"], actor=self.who)
         return self.answer(self.row(folder_id, mine))
 
     def on_delete(self, request: Request, folder_id: UUID) -> Response:

@@ -35,6 +35,16 @@ class KnowledgeBaseIn(InWorkspace):
     chunker_settings = JsonObject(required=False)
 
 
+class KnowledgeBaseChange(serializers.Serializer[Any]):
+    """What changes. How documents are cut counts for those that come; `jobs` indexes those that are there again."""
+
+    name = serializers.CharField(max_length=100, required=False)
+    description = serializers.CharField(max_length=500, required=False, allow_blank=True)
+    restricted = serializers.BooleanField(required=False, help_text="Only for people whom it is shared with.")
+    chunker = serializers.ChoiceField(choices=sorted(CHUNKERS), required=False)
+    chunker_settings = JsonObject(required=False, help_text="With another chunker and without this: its defaults.")
+
+
 class DocumentOut(serializers.ModelSerializer[Document]):
     """A document and how far it is."""
 
@@ -54,6 +64,14 @@ class DocumentOut(serializers.ModelSerializer[Document]):
         """Return the failure of the last attempt in the shape of all errors."""
         found = failure(document.error_code, document.error_details) if document.error_code else None
         return found.as_dict() if found else None
+
+
+class DocumentChange(serializers.Serializer[Any]):
+    """What changes. `tags` are exactly those that it has then; a `folder` of null is the top."""
+
+    folder = serializers.UUIDField(required=False, allow_null=True)
+    tags = serializers.ListField(child=serializers.CharField(max_length=50), max_length=30, required=False)
+    restricted = serializers.BooleanField(required=False, help_text="Only for people whom it is shared with.")
 
 
 class DocumentQuery(InWorkspace):
@@ -122,6 +140,7 @@ class FolderChange(serializers.Serializer[Any]):
 
     name = serializers.CharField(max_length=200, required=False)
     parent = serializers.UUIDField(required=False, allow_null=True)  # type: ignore[assignment]
+    restricted = serializers.BooleanField(required=False, help_text="Only for people whom it is shared with.")
 
 
 class JobOut(serializers.ModelSerializer[Job]):

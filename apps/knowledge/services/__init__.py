@@ -1,6 +1,12 @@
 """Writes to knowledge bases, folders, documents and jobs."""
 
-from apps.knowledge.services.bases import create_knowledge_base, delete_knowledge_base, grant, revoke
+from apps.knowledge.services.bases import (
+    change_knowledge_base,
+    create_knowledge_base,
+    delete_knowledge_base,
+    grant,
+    revoke,
+)
 from apps.knowledge.services.batches import (
     cancel_documents,
     delete_documents,
@@ -45,6 +51,7 @@ __all__ = [
     "cancel_document",
     "cancel_documents",
     "cancel_job",
+    "change_knowledge_base",
     "configure_chunker",
     "create_folder",
     "create_knowledge_base",
