@@ -29,6 +29,7 @@ EXPECTED = {
     ("post", "workspaces:create-workspace"): (302, 422, 422, 422),
     ("get", "workspaces:show-account"): (302, 200, 200, 200),
     ("post", "workspaces:delete-account"): (302, 422, 422, 422),
+    ("post", "workspaces:dismiss-notice"): (302, 404, 404, 404),
     ("get", "workspaces:show-invitation"): (404, 404, 404, 404),  # a token that was never made
     ("post", "workspaces:accept-invitation"): (302, 404, 404, 404),
     ("get", "workspaces:list-members"): READ,
@@ -285,7 +286,7 @@ def of_people(acme, ann, bea, handbook):
     }
     token = {"token": "never-made"}
     anywhere = {"show-invitation": token, "accept-invitation": token, "show-account": {}, "delete-account": {}}
-    anywhere |= {"home": {}, "create-workspace": {}}
+    anywhere |= {"home": {}, "create-workspace": {}, "dismiss-notice": {"notice_id": uuid4()}}
     found = {f"workspaces:{name}": {"slug": acme.slug, **given} for name, given in here.items()}
     return found | {f"workspaces:{name}": given for name, given in anywhere.items()}
 

@@ -1,15 +1,22 @@
 """The page of one's own account."""
 
+from uuid import UUID
+
 from django import forms
 from django.contrib.auth import logout
 from django.contrib.auth.decorators import login_required
-from django.http import HttpResponse
-from django.shortcuts import redirect, render
+from django.http import HttpResponse, HttpResponseRedirect
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_POST, require_safe
 
 from apps.workspaces import services
+from apps.workspaces.models import Notice
 from apps.workspaces.pages import PersonRequest
+from apps.workspaces.templatetags.notices import DISMISSED
+
+MOST_DISMISSED = 50  # of a session, the latest
 
 
 class DeleteAccountForm(forms.Form):
@@ -23,6 +30,21 @@ class DeleteAccountForm(forms.Form):
 def show_account(request: PersonRequest) -> HttpResponse:
     """Show how one signs in, and the end of the account."""
     return render(request, "workspaces/show_account.html", {"form": DeleteAccountForm()})
+
+
+@require_POST
+@login_required
+def dismiss_notice(request: PersonRequest, notice_id: UUID) -> HttpResponse:
+    """Close an operator's notice for this session; it stays on the page if it may not be closed."""
+    found = get_object_or_404(Notice.objects.visible_to(request.user), pk=notice_id, dismissable=True)
+    closed = request.session.get(DISMISSED, [])
+    request.session[DISMISSED] = [*closed[1 - MOST_DISMISSED :], str(found.pk)]
+    if request.htmx:
+        return HttpResponse()
+    there = request.POST.get("next", "")
+    if there.startswith("/") and url_has_allowed_host_and_scheme(there, allowed_hosts=None):
+        return HttpResponseRedirect(there)
+    return redirect("workspaces:home")
 
 
 @require_POST
