@@ -6,6 +6,7 @@ A value that cannot be right stops the start with a sentence that names the vari
 
 import base64
 import binascii
+import ipaddress
 import os
 import secrets
 import tempfile
@@ -79,6 +80,19 @@ def host_ports(name: str) -> list[str]:
             parse_host_port(entry)
         except ValueError as error:
             raise ImproperlyConfigured(f"{name}: {entry!r} cannot be used: {error}") from error
+    return entries
+
+
+def networks(name: str, default: str) -> list[str]:
+    """Return a comma list of addresses and networks, such as 10.0.0.0/8; everybody is nobody to trust."""
+    entries = words(name) or [default]
+    for entry in entries:
+        try:
+            open_to_all = ipaddress.ip_network(entry).prefixlen == 0
+        except ValueError as error:
+            raise ImproperlyConfigured(f"{name}: {entry!r} is no address or network: {error}") from error
+        if open_to_all:
+            raise ImproperlyConfigured(f"{name}: with {entry!r} anybody could claim any address; name the proxy's")
     return entries
 
 
