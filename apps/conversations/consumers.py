@@ -13,6 +13,7 @@ import orjson
 from channels.generic.websocket import AsyncWebsocketConsumer
 from django.utils import translation
 
+from apps.common import logs
 from apps.common.errors import KnowSphereError, NotAllowed, NotFound, ServiceUnavailable, Unexpected
 from apps.conversations import errors, frames, services, signin
 from apps.conversations.engine import ENGINE
@@ -38,6 +39,7 @@ class RefusingConsumer(AsyncWebsocketConsumer):
 
     async def dispatch(self, message: dict[str, Any]) -> None:
         """Handle a message without Channels' detour through a thread: nothing here uses the ORM."""
+        logs.client_ip.set(logs.address((self.scope.get("client") or (None,))[0]))
         await getattr(self, message["type"].replace(".", "_"))(message)
 
     async def connect(self) -> None:

@@ -7,7 +7,8 @@ from uuid import UUID
 from django.conf import settings
 from django.contrib.postgres.expressions import ArraySubquery
 from django.db import models
-from django.db.models import Count, Exists, OuterRef, Q
+from django.db.models import Count, Exists, OuterRef, Q, Subquery
+from django.db.models.functions import Coalesce
 
 from apps.common.text import storable
 from apps.workspaces import rights
@@ -38,12 +39,15 @@ class KnowledgeBaseQuerySet(models.QuerySet["KnowledgeBase"]):
             return self.none()
         return self.filter(rights.manage(who, "knowledge:write", KnowledgeBaseShare), deleted_at__isnull=True)
 
-    def with_counts(self) -> Self:
-        """Add ``document_count`` and ``ready_count``, both without deleted documents."""
-        alive = Q(documents__deleted_at__isnull=True)
-        ready = alive & Q(documents__status="indexed")
+    def with_counts(self, who: Who) -> Self:
+        """Add ``document_count`` and ``ready_count`` of the documents that ``who`` may read; others do not exist."""
+        from apps.knowledge.models import Document
+
+        mine = Document.objects.visible_to(who).filter(knowledge_base=OuterRef("pk")).order_by()
+        groups = mine.values("knowledge_base").annotate(all=Count("pk"), ready=Count("pk", filter=Q(status="indexed")))
         return self.annotate(
-            document_count=Count("documents", filter=alive), ready_count=Count("documents", filter=ready)
+            document_count=Coalesce(Subquery(groups.values("all")), 0),
+            ready_count=Coalesce(Subquery(groups.values("ready")), 0),
         )
 
     def with_rights(self, who: Who) -> Self:

@@ -58,6 +58,11 @@ class Folder(models.Model):
     def __str__(self) -> str:
         return f"folder {self.pk}"
 
+    @property
+    def is_shut(self) -> bool:
+        """Whether it or one above it is restricted."""
+        return self.restricted or Folder.objects.filter(pk__in=self.lineage, restricted=True).exists()
+
 
 class FolderShare(Share):
     """A grant on one restricted folder, for what is below it. It opens nothing to those who may not read the base."""

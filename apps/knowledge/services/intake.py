@@ -84,9 +84,7 @@ def add_document(
             document.save(force_insert=True)
             place = document.workspace_id
             quotas.take(workspace_id=place, user_id=actor.pk, storage=size, documents=1, uploads=1)
-            audit.record(
-                "document.added", who=actor, workspace_id=place, target=document, name=document.name, right="manage"
-            )
+            audit.did("document.added", document, who=actor)
             enqueue(document)
     except IntegrityError:  # most files are new, so the constraint is asked and not a query before it
         discard(document.file.name or "")

@@ -72,6 +72,7 @@ def start_job(*, knowledge_base: KnowledgeBase, kind: Job.Kind, documents: Docum
     try:
         with transaction.atomic():
             job.save(force_insert=True)
+            batches.note(job)
             async_task(RUN)
     except IntegrityError as error:
         raise JobActive from error

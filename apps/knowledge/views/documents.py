@@ -102,7 +102,7 @@ def show_document(request: PersonRequest, slug: str, document_id: UUID) -> HttpR
     document = get_object_or_404(documents.select_related("knowledge_base"), pk=document_id)
     asked = {name: request.GET.get(name, "") for name in ("chunk", "start", "end", "first")}
     sheet = sheets.open_at(document, **asked)
-    audit.opened(document, who=request.user, right=frame["role"])
+    audit.opened(document, who=request.user)
     editable = Document.objects.editable_by(request.user).filter(pk=document.pk).exists()
     context = {"document": document, "base": document.knowledge_base, "sheet": sheet, "editable": editable}
     context["attempts"] = document.attempts.order_by("-number")[:20]
@@ -118,7 +118,7 @@ def download_original(request: PersonRequest, slug: str, document_id: UUID) -> H
     document = get_object_or_404(documents, pk=document_id)
     try:
         response = originals.download(document)
-        audit.opened(document, who=request.user, right=frame["role"], action="document.downloaded")
+        audit.opened(document, who=request.user, action="document.downloaded")
         return response
     except FileNotFoundError as error:
         raise OriginalMissing from error

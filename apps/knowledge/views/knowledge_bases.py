@@ -27,7 +27,7 @@ def list_knowledge_bases(request: PersonRequest, slug: str) -> HttpResponse:
     """List the bases one may read, with how many documents each has."""
     frame = enter(request, slug)
     bases = KnowledgeBase.objects.visible_to(request.user).filter(workspace=frame["workspace"])
-    page = Paginator(bases.with_counts().order_by("name"), ROWS).get_page(request.GET.get("page"))
+    page = Paginator(bases.with_counts(request.user).order_by("name"), ROWS).get_page(request.GET.get("page"))
     may_create = permissions.allows("create_knowledge_base", frame["role"])
     context = {"page": page, "form": KnowledgeBaseForm(), "may_create": may_create, "section": "knowledge"}
     return render(request, "knowledge/list_knowledge_bases.html", {**frame, **context})
