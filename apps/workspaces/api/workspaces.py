@@ -143,8 +143,8 @@ class Quotas(InOneWorkspace):
 
     def on_post(self, request: Request, workspace_id: UUID) -> Response:
         """Set how much a person may use, in a workspace that you own or administer."""
-        given = self.taken()
+        workspace, given = self.workspace(), self.taken()
         quota = quotas.set_limit_of(
-            workspace=self.workspace(), user_id=given["user"], kind=given["kind"], limit=given["limit"], actor=self.who
+            workspace=workspace, user_id=given["user"], kind=given["kind"], limit=given["limit"], actor=self.who
         )
         return self.answer(quota)
