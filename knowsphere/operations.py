@@ -111,6 +111,8 @@ def _queue() -> list[Line]:
 
 
 def _storage() -> list[Line]:
+    if not settings.MEDIA_ROOT:
+        return [Line(_("Bucket"), settings.STORAGES["default"]["OPTIONS"]["bucket_name"])]
     root = Path(settings.MEDIA_ROOT)
     disk = shutil.disk_usage(next(path for path in (root, *root.parents) if path.exists()))
     free = disk.free / disk.total

@@ -244,9 +244,10 @@ STATICFILES_DIRS = [BASE_DIR / "static"]
 WHITENOISE_USE_FINDERS = not PRODUCTION  # production serves what collectstatic gathered, under hashed names
 WHITENOISE_AUTOREFRESH = False
 warnings.filterwarnings("ignore", "StreamingHttpResponse must consume synchronous")  # static files, read in a thread
-MEDIA_ROOT = str(environment.folder("STORAGE_URL", HOME / "files"))
+STORAGE = environment.storage("STORAGE_URL", HOME / "files")
+MEDIA_ROOT = STORAGE["OPTIONS"]["location"] if "bucket_name" not in STORAGE["OPTIONS"] else ""
 STORAGES = {
-    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage", "OPTIONS": {"location": MEDIA_ROOT}},
+    "default": STORAGE,
     "staticfiles": {
         "BACKEND": "apps.common.staticfiles.HashedStaticFiles"
         if PRODUCTION

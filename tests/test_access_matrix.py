@@ -123,6 +123,12 @@ EXPECTED = {
     ("get", "knowledge:check-quality"): WRITE,
     ("get", "knowledge:configure-chunker"): WRITE,
     ("post", "knowledge:save-chunker"): (302, 404, 404, 422),
+    ("post", "knowledge:move-model"): (302, 404, 404, 422),
+    ("get", "knowledge:list-fields"): WRITE,
+    ("post", "knowledge:add-field"): (302, 404, 404, 422),
+    ("post", "knowledge:delete-field"): MANAGE,
+    ("get", "knowledge:show-facts"): READ,
+    ("post", "knowledge:save-facts"): MANAGE,
     ("post", "knowledge:cancel-job"): MANAGE,
     ("post", "knowledge:retry-job"): (302, 404, 404, 422),
     ("post", "knowledge:restore-deleted"): (302, 404, 404, 409),
@@ -296,7 +302,7 @@ def arguments(acme, ann, handbook, request):
     """The arguments of each route that takes any; all name things of acme, conversations are ann's."""
     from apps.agents import editing
     from apps.conversations.models import Attachment, Citation, Conversation, Message, Share, Turn
-    from apps.knowledge.models import Chunk, Document, DocumentImage, Folder, Job, Synonyms
+    from apps.knowledge.models import Chunk, Document, DocumentImage, Folder, Job, MetadataField, Synonyms
     from apps.memory.models import DocumentAffinity, MemoryItem
     from apps.models.models import Budget, ModelConfig
     from apps.widgets.models import Visitor, Widget
@@ -418,9 +424,13 @@ def arguments(acme, ann, handbook, request):
     by_kind["widget"] = widget
     for name in ("act-on-documents", "list-jobs", "create-folder", "add-page", "write-text", "write-questions"):
         special[f"knowledge:{name}"] = base
-    for name in ("check-quality", "configure-chunker", "save-chunker"):
+    for name in ("check-quality", "configure-chunker", "save-chunker", "list-fields", "add-field"):
         special[f"knowledge:{name}"] = base
     by_kind["model"] = {"model_id": model.pk}
+    special["knowledge:move-model"] = base
+    special["knowledge:show-facts"] = special["knowledge:save-facts"] = file
+    field = MetadataField.objects.create(knowledge_base=handbook, key="year", type="number")
+    special["knowledge:delete-field"] = {"field_id": field.pk}
 
     people = of_people(acme, ann, request.getfixturevalue("bea"), handbook)
 

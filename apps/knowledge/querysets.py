@@ -15,7 +15,16 @@ from apps.workspaces import rights
 from apps.workspaces.principals import Principal, Who
 
 if TYPE_CHECKING:
-    from apps.knowledge.models import Chunk, Document, DocumentImage, Folder, Job, KnowledgeBase, Synonyms
+    from apps.knowledge.models import (
+        Chunk,
+        Document,
+        DocumentImage,
+        Folder,
+        Job,
+        KnowledgeBase,
+        MetadataField,
+        Synonyms,
+    )
 
 FAILED = ("error_parsing", "error_indexing")
 
@@ -106,6 +115,15 @@ class DocumentQuerySet(models.QuerySet["Document"]):
             return self.filter(status__in=FAILED)
         return self.exclude(status__in=("indexed", *FAILED)) if group == "open" else self
 
+    def shown(self, *, name: str = "", state: str = "", tag: str = "", folder: "Folder | None" = None) -> Self:
+        """Keep what the table of a base shows: one folder's own, or with a filter all that fit in it and below."""
+        if not (name or state or tag):
+            return self.in_folder(folder.pk if folder else None)
+        found = self.named(name).in_state(state)
+        if tag:
+            found = found.tagged([tag])
+        return found.in_folders([folder.pk]) if folder else found
+
     def among(self, ids: Sequence[str]) -> Self:
         """Keep documents with these ids; what is no UUID is ignored, and so is what comes after 100."""
         return self.filter(pk__in=[found for text in ids[:100] if (found := _uuid(text))])
@@ -167,6 +185,22 @@ class FolderQuerySet(models.QuerySet["Folder"]):
     def within(self, folders: Iterable[UUID]) -> Self:
         """Keep these folders and all below them."""
         return self.filter(lineage__overlap=list(folders))
+
+
+class MetadataFieldQuerySet(models.QuerySet["MetadataField"]):
+    """Reads of the facts that bases keep of their documents."""
+
+    def visible_to(self, who: Who) -> Self:
+        """Keep those of the bases that ``who`` may read."""
+        from apps.knowledge.models import KnowledgeBase
+
+        return self.filter(knowledge_base__in=KnowledgeBase.objects.visible_to(who))
+
+    def editable_by(self, who: Who) -> Self:
+        """Keep those of the bases that ``who`` may manage."""
+        from apps.knowledge.models import KnowledgeBase
+
+        return self.filter(knowledge_base__in=KnowledgeBase.objects.editable_by(who))
 
 
 class SynonymsQuerySet(models.QuerySet["Synonyms"]):

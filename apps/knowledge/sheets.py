@@ -21,6 +21,7 @@ from apps.common.text import whole
 from apps.knowledge.claims import best_span
 from apps.knowledge.models import Chunk, Document
 from apps.knowledge.parsers.content_types import DOCX
+from apps.knowledge.services.documents import storing
 
 PASSAGES_A_PAGE = 40
 TEXT_WITHOUT_PASSAGES = 30_000  # characters shown of a document that is read but not indexed yet
@@ -275,7 +276,7 @@ def _markdown(document: Document) -> str:
     if not key:
         return ""
     try:
-        with default_storage.open(key, "rb") as stored:
+        with storing(), default_storage.open(key, "rb") as stored:
             content: bytes = stored.read()
     except FileNotFoundError:  # the page says that there is no text
         return ""

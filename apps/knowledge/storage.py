@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
 from django.db import connection, transaction
-from django.db.models import Exists, Model, Q
+from django.db.models import Model, Q
 from django.utils import timezone
 
 from apps.common.text import storable
@@ -26,9 +26,10 @@ from apps.knowledge.models import (
     ChunkVector,
     Document,
     DocumentImage,
-    KnowledgeBase,
+    NextVector,
     PassageTokens,
     Posting,
+    RetrievedPassage,
     StagedVector,
 )
 
@@ -116,7 +117,6 @@ def _commit(
     **fields: Any,
 ) -> bool:
     replaced, generation = document.generation, document.generation + 1
-    base = KnowledgeBase.objects.filter(pk=document.knowledge_base_id, embedding_model=model, deleted_at__isnull=True)
     settled: dict[str, Any] = document.settlement(
         Document.Status.INDEXED,
         parsed={},
@@ -126,7 +126,7 @@ def _commit(
         **fields,
     )
     with transaction.atomic():
-        if not document.mine().filter(Exists(base)).update(**settled):
+        if not _still_its_model(document, model) or not document.mine().update(**settled):
             return False
         document.record_attempt(chunk_count=settled["chunk_count"], failed_chunks=settled["failed_chunks"])
         if replaced:
@@ -140,6 +140,17 @@ def _commit(
         _copy(Posting, POSTING_COLUMNS, iter(lambda: terms.read(BUFFER_BYTES), b""))
     document.take(settled)
     return True
+
+
+def _still_its_model(document: Document, model: str) -> bool:
+    """Whether the base is there and goes by this model, until the transaction ends: a move to another waits for it."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT 1 FROM knowledge_knowledgebase WHERE id = %s AND embedding_model = %s AND deleted_at IS NULL"
+            " FOR SHARE",
+            [document.knowledge_base_id, model],
+        )
+        return cursor.fetchone() is not None
 
 
 def _carry_images(document: Document, *, fresh: bool) -> None:
@@ -197,13 +208,14 @@ def erase_document(document_id: UUID) -> None:
     """Erase a document's row, chunks, vectors and postings in one transaction. Its files are the caller's."""
     with transaction.atomic():
         _erase_chunks(document_id)
+        RetrievedPassage.objects.filter(document_id=document_id).delete()
         Document.objects.filter(pk=document_id).delete()
 
 
 def _erase_chunks(document_id: UUID) -> None:
     """Delete without Django's collector, which would first load every row."""
     with connection.cursor() as cursor:
-        for model in (Posting, PassageTokens, ChunkVector):
+        for model in (Posting, PassageTokens, ChunkVector, NextVector):
             cursor.execute(f'DELETE FROM "{model._meta.db_table}" WHERE document_id = %s', [document_id])  # noqa: S608
         table = Chunk._meta.db_table
         # Children first: a parent's foreign key would otherwise look for its children row by row.

@@ -61,7 +61,7 @@ class OneDocument(ApiView):
 
     @transaction.atomic
     def on_patch(self, request: Request, document_id: UUID) -> Response:
-        """Move a document, give it other tags, or say that only those may read it whom it is shared with."""
+        """Move a document, give it other tags or facts, or say that only those may read it whom it is shared with."""
         mine = Document.objects.editable_by(self.who)
         document, given = self.row(document_id, mine.select_related("knowledge_base")), self.taken()
         one: dict[str, Any] = {"knowledge_base": document.knowledge_base, "documents": mine.filter(pk=document.pk)}
@@ -71,6 +71,8 @@ class OneDocument(ApiView):
             services.move_documents(folder=folder, actor=self.who, **one)
         if "tags" in given:
             services.tag_documents(remove=document.tags, add=given["tags"], actor=self.who, **one)
+        if "attributes" in given:
+            services.describe_document(document=document, attributes=given["attributes"], actor=self.who)
         if "restricted" in given:
             set_restricted(row=document, restricted=given["restricted"], actor=self.who)
         return self.answer(self.row(document_id))

@@ -6,7 +6,7 @@ from rest_framework import serializers
 
 from apps.knowledge.chunkers import CHUNKERS
 from apps.knowledge.errors import failure
-from apps.knowledge.models import Chunk, Document, Folder, Job, KnowledgeBase
+from apps.knowledge.models import Chunk, Document, Folder, Job, KnowledgeBase, MetadataField
 from apps.rest.fields import JsonObject
 from apps.workspaces.api.shapes import InWorkspace
 
@@ -20,7 +20,7 @@ class KnowledgeBaseOut(serializers.ModelSerializer[KnowledgeBase]):
         model = KnowledgeBase
         fields: ClassVar = [
             "id", "workspace", "name", "description", "restricted", "chunker", "chunker_settings",
-            "embedding_model", "dimensions", "created_at", "editable",
+            "embedding_model", "dimensions", "next_model", "created_at", "editable",
         ]  # fmt: skip
         read_only_fields = fields
 
@@ -72,6 +72,30 @@ class DocumentChange(serializers.Serializer[Any]):
     folder = serializers.UUIDField(required=False, allow_null=True)
     tags = serializers.ListField(child=serializers.CharField(max_length=50), max_length=30, required=False)
     restricted = serializers.BooleanField(required=False, help_text="Only for people whom it is shared with.")
+    attributes = JsonObject(required=False, help_text="By the base's fields; null takes one away, others stay.")
+
+
+class MetadataFieldOut(serializers.ModelSerializer[MetadataField]):
+    """A fact that a base keeps of its documents."""
+
+    class Meta:
+        model = MetadataField
+        fields: ClassVar = ["id", "knowledge_base", "key", "type", "choices", "created_at"]
+        read_only_fields = fields
+
+
+class MetadataFieldIn(serializers.Serializer[Any]):
+    """A new one."""
+
+    key = serializers.CharField(max_length=50)
+    type = serializers.ChoiceField(choices=MetadataField.Type.values)
+    choices = serializers.ListField(child=serializers.CharField(max_length=100), max_length=100, required=False)
+
+
+class ModelIn(serializers.Serializer[Any]):
+    """Another embedding model."""
+
+    model = serializers.CharField(max_length=200, help_text="As `embedding_model` of a base names it.")
 
 
 class DocumentQuery(InWorkspace):

@@ -14,6 +14,9 @@ urlpatterns = [
     path(f"{BASE}shares/<uuid:share_id>/", bases.OneShareOfBase.as_view(), name="share-of-base"),
     path(f"{BASE}folders/", order.FoldersOfBase.as_view(), name="folders-of-base"),
     path(f"{BASE}jobs/", order.JobsOfBase.as_view(), name="jobs-of-base"),
+    path(f"{BASE}metadata-fields/", order.FieldsOfBase.as_view(), name="fields-of-base"),
+    path(f"{BASE}embedding-model/", order.ModelOfBase.as_view(), name="model-of-base"),
+    path("metadata-fields/<uuid:field_id>/", order.OneField.as_view(), name="field"),
     path("folders/<uuid:folder_id>/", order.OneFolder.as_view(), name="folder"),
     path("folders/<uuid:folder_id>/shares/", sharing.SharesOfFolder.as_view(), name="shares-of-folder"),
     path(

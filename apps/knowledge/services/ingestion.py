@@ -17,16 +17,18 @@ from django.db import transaction
 
 from apps.common.text import display_name
 from apps.knowledge import questions
-from apps.knowledge.errors import BusyDocument, OriginalMissing
+from apps.knowledge.errors import BusyDocument, NoRoom, OriginalMissing
 from apps.knowledge.extraction import extract
 from apps.knowledge.models import Document, Job
 from apps.knowledge.parsers.parsed import Parsed
 from apps.knowledge.services import pictures, sources
 from apps.knowledge.services.documents import discard, enqueue, storing
 from apps.knowledge.services.fairness import next_waiting
+from apps.knowledge.services.intake import count_storage
 from apps.knowledge.services.jobs import finish_jobs
 from apps.knowledge.services.sweeping import recover_expired
 from apps.knowledge.services.work import LEASE, LeaseLost, Work, carry_out
+from apps.workspaces.errors import QuotaExceeded
 
 if TYPE_CHECKING:
     from apps.knowledge.services.indexing import Embed
@@ -183,7 +185,7 @@ def _keep(work: Work, parsed: Parsed, page: dict[str, Any]) -> None:
     if page:
         page["sha256"] = hashlib.sha256(document.source_url.encode() + b"\0" + content).hexdigest()
         if document.generation and page["sha256"] == document.metadata.get("content_sha256"):
-            if not document.settle(Status.INDEXED, parsed={}, **page):
+            if not _settled(document, Status.INDEXED, page, parsed={}):
                 raise LeaseLost
             return
         page["name"] = display_name(str(parsed.metadata.get("title") or "") or document.name)
@@ -197,16 +199,35 @@ def _keep(work: Work, parsed: Parsed, page: dict[str, Any]) -> None:
     keys = pictures.store(document, parsed.pictures)
     metadata = {**parsed.metadata, "content_sha256": page["sha256"]} if page else parsed.metadata
     left = {"key": stored, "pages": parsed.pages, "metadata": metadata}
-    with transaction.atomic():
-        kept = document.settle(Status.PARSED, parsed=left, **page)
-        if kept:
-            keys = pictures.replace_pending(document, parsed.pictures, keys)
+    try:
+        with transaction.atomic():
+            kept = _settled(document, Status.PARSED, page, parsed=left)
+            replaced = pictures.replace_pending(document, parsed.pictures, keys) if kept else keys
+    except NoRoom:
+        for one in (*keys, stored):
+            discard(one)
+        raise
+    keys = replaced
     if not kept:
         keys.append(stored)
     for one in keys:
         discard(one)
     if not kept:
         raise LeaseLost
+
+
+def _settled(document: Document, status: Document.Status, page: dict[str, Any], **fields: Any) -> bool:
+    """Settle the step; of a page that was fetched, count what it takes up. NoRoom: nothing is settled."""
+    try:
+        with transaction.atomic():
+            if page:
+                count_storage(document, page["size_bytes"] - document.size_bytes)
+            settled = document.settle(status, **fields, **page)
+            if not settled:
+                transaction.set_rollback(True)
+            return settled
+    except QuotaExceeded as error:
+        raise NoRoom from error
 
 
 def _index(work: Work, embed: "Embed | None") -> None:
@@ -219,7 +240,7 @@ def _index(work: Work, embed: "Embed | None") -> None:
         "metadata": {name: value for name, value in document.metadata.items() if name != "pages"},
     }
     try:
-        with default_storage.open(parsed["key"] or "missing", "rb") as stored:
+        with storing(), default_storage.open(parsed["key"] or "missing", "rb") as stored:
             markdown = File(stored).read().decode()
     except FileNotFoundError:
         logger.warning("document %s: its Markdown is gone, it is read again", document.pk)
