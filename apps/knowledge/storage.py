@@ -32,6 +32,7 @@ from apps.knowledge.models import (
     RetrievedPassage,
     StagedVector,
 )
+from apps.knowledge.retrieval import vector_indexes
 
 if TYPE_CHECKING:
     import numpy as np
@@ -125,6 +126,8 @@ def _commit(
         indexed_at=timezone.now(),
         **fields,
     )
+    if not connection.in_atomic_block and document.knowledge_base.dimensions:
+        vector_indexes.set_aside(document.knowledge_base_id, document.knowledge_base.dimensions, len(vectors))
     with transaction.atomic():
         if not _still_its_model(document, model) or not document.mine().update(**settled):
             return False

@@ -22,6 +22,7 @@ from apps.knowledge.errors import JobActive
 from apps.knowledge.index_text import EMBEDDED_LEVELS, POSTED_LEVELS, embedding_input
 from apps.knowledge.models import Chunk, Job, KnowledgeBase, NextVector, PassageTokens
 from apps.knowledge.querysets import ChunkQuerySet
+from apps.knowledge.retrieval import vector_indexes
 from apps.models import gateway
 from apps.models.accounting import Caller, charged_to
 from apps.models.chat import ResolvedModel
@@ -85,8 +86,13 @@ def advance(job: Job) -> bool:
             model = gateway.resolve_reference("embedding", base.next_model, workspace_id=base.workspace_id)
             with charged_to(Caller(base.workspace_id, job.created_by_id)):
                 while time.monotonic() < until:
-                    if not _missing(base).exists() and _switch(job, base):
-                        return True
+                    if not _missing(base).exists():
+                        # What is in an index has its dimensions, and goes in slowly.
+                        with vector_indexes.without(base.pk, base.dimensions or 0) as mine:
+                            if mine and _switch(job, base):
+                                return True
+                            if not mine:
+                                break
                     for batch in _batches(base, until):
                         _embed(base, batch, model)
                         if not _note(job):

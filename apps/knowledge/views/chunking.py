@@ -106,7 +106,7 @@ def _models(request: PersonRequest, base: KnowledgeBase) -> list[tuple[str, str]
     rows = (
         ModelConfig.objects.visible_to(request.user).usable_in(base.workspace_id).filter(kind="embedding", enabled=True)
     )
-    found = {model.reference: model.name for row in rows if (model := from_row(row))}
+    found = {model.reference: model.name for model in map(from_row, rows)}
     for given in (from_environment("embedding"), BUILTIN[Kind.EMBEDDING]):
         if given:
             found.setdefault(given.reference, given.name)
