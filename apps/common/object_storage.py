@@ -29,9 +29,7 @@ def _failing_as_files_do(method: Callable[P, R]) -> Callable[P, R]:
             return method(*args, **kwargs)
         except ClientError as error:
             code, status = error.response["Error"]["Code"], error.response["ResponseMetadata"]["HTTPStatusCode"]
-            if code == "NoSuchBucket":
-                raise OSError(errno.EIO, "the object store has no such bucket") from error
-            if status == 404:
+            if status == 404 and code != "NoSuchBucket":
                 raise FileNotFoundError(errno.ENOENT, "no such object") from error
             kind = errno.ENOSPC if code in FULL or status == 507 else errno.EIO
             raise OSError(kind, f"the object store answered {code}") from error
@@ -75,7 +73,18 @@ class ObjectStorage(S3Storage):
 
     @_failing_as_files_do
     def _open(self, name: str, mode: str = "rb") -> ObjectFile:
-        return ObjectFile(self._normalize_name(name), mode, self)
+        name = self._normalize_name(name)
+        try:
+            return ObjectFile(name, mode, self)
+        except ClientError as error:
+            if error.response["ResponseMetadata"]["HTTPStatusCode"] != 404:
+                raise
+            # An answer to HEAD does not say whether the object or the whole bucket is missing.
+            try:
+                self.connection.meta.client.head_bucket(Bucket=self.bucket_name)
+            except ClientError as missing:
+                raise OSError(errno.EIO, "the object store has no such bucket") from missing
+            raise FileNotFoundError(errno.ENOENT, "no such object") from error
 
     @_failing_as_files_do
     def _save(self, name: str, content: Any) -> str:

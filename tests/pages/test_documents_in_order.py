@@ -121,7 +121,7 @@ def test_passages_that_no_answer_had_are_named(get, documents, handbook):
     from apps.knowledge.models import RetrievedPassage
     from apps.knowledge.retrieval.usage import NOTE
 
-    used, unused = Chunk.objects.filter(document=documents[0], level=0).order_by("ordinal")[:2]
+    used, _ = Chunk.objects.filter(document=documents[0], level=0).order_by("ordinal")[:2]
     with connection.cursor() as cursor:
         for _ in range(2):
             cursor.execute(NOTE, [[used.pk, used.pk]])

@@ -87,7 +87,7 @@ def without(base_id: UUID, dimensions: int) -> Iterator[bool]:
 def _is_there(name: str) -> bool:
     with connection.cursor() as cursor:
         cursor.execute("SELECT to_regclass(%s)", [name])
-        return cursor.fetchone() != (None,)
+        return bool(cursor.fetchone() != (None,))
 
 
 def _busy() -> set[UUID]:
