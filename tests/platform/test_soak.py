@@ -47,11 +47,11 @@ print(json.dumps({"base": str(base.pk), "key": key}))
 CHECK = """
 import json, sys, django
 django.setup()
-from apps.knowledge import services
 from apps.knowledge.errors import DocumentFailure
 from apps.knowledge.extraction import extract
 from apps.knowledge.index_text import EMBEDDED_LEVELS, POSTED_LEVELS, lexical_input, postings
-from apps.knowledge.models import Chunk, ChunkVector, Document, IngestionAttempt, Posting, StagedVector
+from apps.knowledge.models import Chunk, ChunkVector, Document, Posting, StagedVector
+from apps.knowledge.services.previewing import chunk_preview
 wrong, ends = [], {}
 for document in Document.objects.filter(knowledge_base=sys.argv[1]).select_related("knowledge_base"):
     chunks = list(Chunk.objects.filter(document=document).order_by("level", "ordinal"))
@@ -63,7 +63,7 @@ for document in Document.objects.filter(knowledge_base=sys.argv[1]).select_relat
         wrong.append(f"{document.name}: {what}")
     if document.status == "indexed":
         base = document.knowledge_base
-        drafts = services.chunk_preview(
+        drafts = chunk_preview(
             document=document, chunker=base.chunker, chunker_settings=base.chunker_settings
         )
         drafts = sorted((draft.level, draft.ordinal, draft.text) for draft in drafts)
@@ -136,7 +136,7 @@ class Killer(threading.Thread):
         self.enough = threading.Event()
 
     def run(self):
-        while len(self.done) < KILLS and not self.enough.wait(self.chance.uniform(2, 10)):
+        while len(self.done) < KILLS and not self.enough.wait(self.chance.uniform(1, 6)):
             what = self.chance.choice(["worker", "one of the workers", "web", "database"])
             try:
                 self.kill(what)
@@ -221,7 +221,7 @@ def test_every_file_ends_as_it_would_have_in_peace(make_home, vendor):
     assert found["wrong"] == []
     assert all(refused.values())
     assert len(ends) + len(refused) == len(files)
-    assert len(killer.done) >= min(4, KILLS)
+    assert len(killer.done) >= 3
     assert sum(status == "indexed" for status, *_ in ends.values()) > len(files) // 2
     product.process.terminate()
     assert product.finish() == 0
