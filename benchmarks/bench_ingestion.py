@@ -12,8 +12,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from benchmarks.bench_search import scratch_database
 from benchmarks.report import Ratio
+from benchmarks.search_world import scratch_database
 
 DOCUMENTS = 150
 LARGE_BYTES = 8_000_000
@@ -144,7 +144,7 @@ def run() -> list[Ratio]:
     from apps.workspaces.models import User
     from apps.workspaces.services import create_workspace
 
-    with scratch_database(), tempfile.TemporaryDirectory() as folder:
+    with scratch_database("bench_ingestion"), tempfile.TemporaryDirectory() as folder:
         default_storage.location = folder  # type: ignore[attr-defined]
         person = User.objects.create_user("bench-ingestion@example.com")
         workspace = create_workspace(name="Bench", owner=person)
