@@ -5,9 +5,12 @@ Each step is claimed, leased and idempotent; see docs in the app's README for th
 
 import hashlib
 import logging
+import shutil
 import uuid
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from datetime import timedelta
+from io import TextIOWrapper
+from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -17,6 +20,7 @@ from django.db import transaction
 
 from apps.common.text import display_name
 from apps.knowledge import questions
+from apps.knowledge.chunkers.windows import Window, in_windows
 from apps.knowledge.errors import BusyDocument, NoRoom, OriginalMissing
 from apps.knowledge.extraction import extract
 from apps.knowledge.models import Document, Job
@@ -37,6 +41,7 @@ logger = logging.getLogger(__name__)
 
 Status = Document.Status
 MOST_STEPS = 50  # of one turn
+HELD_BYTES = 4 << 20  # of a text that is cut as it is; a longer one is read a window at a time
 
 
 def ingest_document(document_id: UUID) -> str:
@@ -240,8 +245,8 @@ def _index(work: Work, embed: "Embed | None") -> None:
         "metadata": {name: value for name, value in document.metadata.items() if name != "pages"},
     }
     try:
-        with storing(), default_storage.open(parsed["key"] or "missing", "rb") as stored:
-            markdown = File(stored).read().decode()
+        with storing():
+            stored = default_storage.open(parsed["key"] or "missing", "rb")
     except FileNotFoundError:
         logger.warning("document %s: its Markdown is gone, it is read again", document.pk)
         with transaction.atomic():
@@ -251,8 +256,22 @@ def _index(work: Work, embed: "Embed | None") -> None:
     replaced = document.markdown_key
     fresh = bool(replaced) and replaced != parsed["key"]
     old = pictures.keys(document) if fresh else []
-    indexing.index(work, markdown, parsed, embed=embed or indexing.embed)
+    with stored:
+        indexing.index(work, _parts(stored), parsed, embed=embed or indexing.embed, size_bytes=stored.size)
     if fresh:
         discard(replaced)
     for key in old:
         discard(key)
+
+
+def _parts(stored: File[bytes]) -> Iterator[Window]:
+    """Yield the stored Markdown in windows, holding one of them."""
+    with storing():
+        if stored.size <= HELD_BYTES:
+            yield from in_windows(stored.read().decode())
+            return
+        with TemporaryFile() as copy:  # on this machine, and of a kind that is read by lines
+            shutil.copyfileobj(stored, copy)
+            copy.seek(0)
+            with TextIOWrapper(copy, "utf-8", newline="\n") as text:
+                yield from in_windows(text)

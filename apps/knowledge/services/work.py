@@ -43,6 +43,7 @@ class Work:
         self.lost = Event()
         self.cancelled = Event()
         self.tokens: dict[int, bytes] = {}  # of passages by their place, where the model gives them; for the reranker
+        self.part = (0.0, 1.0)  # where what is reported begins in the whole, and its share of it
         self._written = time.monotonic()  # the claim wrote the first stage
         self._stage = document.stage
 
@@ -74,7 +75,7 @@ class Work:
             return
         self._stage = self.document.stage = stage
         self._written = now
-        self.renew(stage=stage, progress=round(min(max(share, 0.0), 1.0), 3))
+        self.renew(stage=stage, progress=round(self.part[0] + self.part[1] * min(max(share, 0.0), 1.0), 3))
         self.check()
 
     def renew(self, **fields: Any) -> None:
