@@ -17,6 +17,7 @@ from benchmarks.search_world import scratch_database
 
 DOCUMENTS = 150
 LARGE_BYTES = 8_000_000
+VAST_BYTES = 100_000_000
 MORE_BYTES = 2_000_000  # that come into a base whose vectors have an index
 COPIED = ("knowledge_chunk", "knowledge_chunkvector", "knowledge_posting")
 TEXT = (
@@ -133,6 +134,23 @@ def by_hand_ms(documents: Sequence[Any], contents: Sequence[str], folder: str) -
     return spent_ms(write, rows)
 
 
+def vast(add: Callable[[Any], Any], read: Callable[[Any], None], index: Callable[[Any], None]) -> float:
+    """Return by how many MB this process grows that takes a text of 100 MB all the way. Before anything large."""
+    from django.core.files import File
+
+    part = text(7, 1_000_000)
+    with tempfile.TemporaryFile() as file:
+        for number in range(VAST_BYTES // len(part)):
+            file.write(part.replace("Notice 7", f"Notice {number}").encode())
+        document = add(File(file))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    read(document)
+    index(document)
+    document.refresh_from_db()
+    assert document.status == document.Status.INDEXED, document.error_code
+    return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+
+
 def run() -> list[Ratio]:
     """Return the ratios of small documents by stage, and of one large text."""
     from django.core.files.base import ContentFile
@@ -150,8 +168,8 @@ def run() -> list[Ratio]:
         workspace = create_workspace(name="Bench", owner=person)
         base = services.create_knowledge_base(workspace=workspace, name="Bench", actor=person)
 
-        def add(content: str) -> Document:
-            file = ContentFile(content.encode())
+        def add(content: Any) -> Document:
+            file = ContentFile(content.encode()) if isinstance(content, str) else content
             return services.add_document(knowledge_base=base, file=file, name="notice.md", actor=person)
 
         def read(document: Document) -> None:
@@ -171,6 +189,7 @@ def run() -> list[Ratio]:
             "cut and indexed": spent_ms(index, documents),
         }
         floor = by_hand_ms(documents, contents, folder)
+        vast_mb = vast(add, read, index)
         large = add(text(7, LARGE_BYTES))
         before, began = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.perf_counter()
         read(large)
@@ -200,4 +219,5 @@ def run() -> list[Ratio]:
         ),
         Ratio("an 8 MB text, against 1 MB/s", seconds, LARGE_BYTES / 1e6, "s", 1.0),
         Ratio("an 8 MB text, memory added, against 100 MB", grown, 100.0, "MB", 1.0),
+        Ratio("a 100 MB text read, cut and stored, memory added, against 100 MB", vast_mb, 100.0, "MB", 1.0),
     ]

@@ -3,13 +3,16 @@
 import io
 
 import pytest
+from django.core.files.storage import default_storage
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from apps.knowledge import chunkers
 from apps.knowledge.chunkers.windows import in_windows
 from apps.knowledge.models import Chunk, ChunkVector, Document
+from apps.knowledge.sandbox import reader
 from apps.knowledge.services import ingestion
+from apps.knowledge.services.previewing import chunk_preview
 from tests.knowledge.test_ingestion import rows
 
 MODULE = __import__("sys").modules["apps.knowledge.chunkers.windows"]
@@ -97,10 +100,15 @@ def test_pages_of_a_window_are_those_that_have_a_part_in_it(narrow):
 @pytest.mark.django_db
 def test_a_long_document_is_indexed_a_window_at_a_time(ingest, narrow, monkeypatch):
     monkeypatch.setattr(ingestion, "HELD_BYTES", 1_000)
-    document = ingest(text())
+    monkeypatch.setattr(reader, "HELD_BYTES", 1_000)
+    monkeypatch.setattr(reader, "BLOCK_BYTES", 701)  # which cuts characters in two
+    document = ingest(text().replace("Section 5", "第五节\x00"))
+    with default_storage.open(document.markdown_key) as stored:
+        assert stored.read().decode() == text().strip().replace("Section 5", "第五节")
     assert (document.status, document.failed_chunks) == (Document.Status.INDEXED, 0)
     chunks = list(Chunk.objects.filter(document=document).order_by("level", "ordinal"))
-    expected = sorted((draft.level, draft.ordinal, draft.heading, draft.text) for draft in cut(text().strip()))
+    preview = chunk_preview(document=document, chunker="parent_child", chunker_settings={})
+    expected = sorted((draft.level, draft.ordinal, draft.heading, draft.text) for draft in preview)
     assert [(chunk.level, chunk.ordinal, chunk.heading, chunk.text) for chunk in chunks] == expected
     assert rows(document)[1] == len(chunks)
     assert document.chunk_count == sum(chunk.level == 0 for chunk in chunks)

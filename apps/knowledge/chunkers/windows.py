@@ -96,22 +96,26 @@ def pages_of(window: Window, pages: Sequence[PageMark]) -> list[PageMark]:
 
 def placed(drafts: Sequence[ChunkDraft], window: Window, ordinals: Mapping[int, int], deepest: int) -> list[ChunkDraft]:
     """Return the drafts of a window as those of the document: ordinals, offsets, and the headings above it."""
-    found = _headings(window.text, deepest)
-    starts = [block.start for block in found]
-    lowest = [7]  # of the levels up to each heading: what is above and not lower has ended there
-    for block in found:
-        lowest.append(min(lowest[-1], block.level))
+    # What lies above the window holds for a path within it as far as no heading so far was as high. A draft is told
+    # by its path and not by its place: it may begin with what it repeats of the one before.
+    held: dict[str, int] = {"": deepest + 1}
+    path: list[Block] = []
+    lowest = deepest + 1
+    for block in _headings(window.text, deepest):
+        path = [*(head for head in path if head.level < block.level), block]
+        lowest = min(lowest, block.level)
+        held.setdefault(" > ".join(head.title for head in path if head.title), lowest)
     made = []
     for draft in drafts:
-        least = min(lowest[bisect_right(starts, draft.start)], deepest + 1)
-        path = [title for level, title in window.above if level < least and title]
+        least = held.get(draft.heading, deepest + 1)
+        above = [title for level, title in window.above if level < least and title]
         made.append(
             replace(
                 draft,
                 ordinal=draft.ordinal + ordinals.get(draft.level, 0),
                 start=draft.start + window.start,
                 end=draft.end + window.start,
-                heading=" > ".join([*path, draft.heading] if draft.heading else path),
+                heading=" > ".join([*above, draft.heading] if draft.heading else above),
             )
         )
     return made

@@ -69,12 +69,14 @@ def _batches(
     import numpy as np
 
     document, base = work.document, work.document.knowledge_base
-    limits = {"most_tokens": most_tokens(model), "count_tokens": gateway.token_counter(model)}
     recut = functools.partial(cut, base.chunker, base.chunker_settings, pages=[], model=model)
     numbers: dict[int, int] = {}
     found = wanted = failed = 0
     watched = _watched(work, parts, size_bytes)
-    for drafts in chunkers.cut_windows(base.chunker, base.chunker_settings, watched, pages, **limits):
+    cut_by = functools.partial(
+        chunkers.cut_windows, most_tokens=most_tokens(model), count_tokens=gateway.token_counter(model)
+    )
+    for drafts in cut_by(base.chunker, base.chunker_settings, watched, pages):
         drafts, marks = overrides.applied(document, drafts, recut=recut, numbers=numbers)
         if not drafts:
             continue

@@ -186,9 +186,12 @@ def _read(work: Work, password: str) -> Parsed:
 def _keep(work: Work, parsed: Parsed, page: dict[str, Any]) -> None:
     """Store the Markdown and settle the step; a page whose text is the one that answers already is done."""
     document = work.document
-    content = parsed.markdown.encode("utf-8", "replace")
+    content = File(parsed.whole) if parsed.whole else ContentFile(parsed.markdown.encode("utf-8", "replace"))
     if page:
-        page["sha256"] = hashlib.sha256(document.source_url.encode() + b"\0" + content).hexdigest()
+        digest = hashlib.sha256(document.source_url.encode() + b"\0")
+        for piece in content.chunks():
+            digest.update(piece)
+        page["sha256"] = digest.hexdigest()
         if document.generation and page["sha256"] == document.metadata.get("content_sha256"):
             if not _settled(document, Status.INDEXED, page, parsed={}):
                 raise LeaseLost
@@ -197,7 +200,7 @@ def _keep(work: Work, parsed: Parsed, page: dict[str, Any]) -> None:
     key = f"documents/{document.workspace_id}/{document.pk}/{uuid.uuid4().hex}.md"
     try:
         with storing():
-            stored = default_storage.save(key, ContentFile(content))
+            stored = default_storage.save(key, content)
     except BaseException:  # a full disk keeps the part that fitted
         discard(key)
         raise
