@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import Any
 
-from django.db import IntegrityError, connection, transaction
+from django.db import IntegrityError, transaction
 from django.utils.translation import gettext as _
 
 from apps.common.errors import InvalidInput
@@ -14,6 +14,7 @@ from apps.common.text import display_name, legible, storable
 from apps.knowledge.errors import NameTaken
 from apps.knowledge.models import Document, KnowledgeBase, MetadataField
 from apps.knowledge.services.batches import tags_of
+from apps.knowledge.storage_moves import forget_fact
 from apps.workspaces import audit
 from apps.workspaces.models import User
 
@@ -55,12 +56,7 @@ def add_metadata_field(
 @transaction.atomic
 def delete_metadata_field(*, field: MetadataField, actor: User) -> None:
     """Keep a fact no more, and forget what it is of each document."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "UPDATE knowledge_document SET attributes = attributes - %s WHERE knowledge_base_id = %s"
-            " AND jsonb_exists(attributes, %s)",
-            [field.key, field.knowledge_base_id, field.key],
-        )
+    forget_fact(field.knowledge_base_id, field.key)
     field.delete()
 
 

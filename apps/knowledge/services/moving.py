@@ -7,10 +7,9 @@ and its vectors, and what is added meanwhile is indexed with it too.
 import logging
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from typing import Any
 
-from django.db import IntegrityError, connection, transaction
+from django.db import IntegrityError, transaction
 from django.db.models import Exists, OuterRef
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -23,6 +22,7 @@ from apps.knowledge.index_text import EMBEDDED_LEVELS, POSTED_LEVELS, embedding_
 from apps.knowledge.models import Chunk, Job, KnowledgeBase, NextVector, PassageTokens
 from apps.knowledge.querysets import ChunkQuerySet
 from apps.knowledge.retrieval import vector_indexes
+from apps.knowledge.storage_moves import alone, switch_vectors
 from apps.models import gateway
 from apps.models.accounting import Caller, charged_to
 from apps.models.chat import ResolvedModel
@@ -77,7 +77,7 @@ def move_to_model(*, knowledge_base: KnowledgeBase, model: str, actor: User) -> 
 
 def advance(job: Job) -> bool:
     """Embed for a while, and switch when all is there; False if another worker is at it, or the job has ended."""
-    with _alone(job) as mine:
+    with alone(LOCK, job.pk) as mine:
         if not mine or job.knowledge_base.deleted_at:
             return False
         base = job.knowledge_base
@@ -162,21 +162,6 @@ def _note(job: Job) -> bool:
     return bool(active.update(position=done, total=max(done, job.total), result={"done": done}, **fields))
 
 
-# The chunks that are there decide: what belongs to none is left out, what was switched off has no vector.
-SWITCH = """
-INSERT INTO knowledge_chunkvector (chunk_id, passage_id, knowledge_base_id, document_id, embedding)
-SELECT c.id, CASE WHEN c.level = 1 THEN c.parent_id ELSE c.id END, c.knowledge_base_id, c.document_id, n.embedding
-FROM knowledge_nextvector n JOIN knowledge_chunk c ON c.id = n.chunk_id
-WHERE n.knowledge_base_id = %s AND n.embedding IS NOT NULL AND NOT c.disabled"""
-# Who is indexed again finds its vectors by this, and by the number of those that the model refused.
-RENAME = """
-UPDATE knowledge_document d SET
-    metadata = jsonb_set(d.metadata, '{indexed_as}', jsonb_build_array(d.name, %s::text)),
-    failed_chunks = (SELECT count(*) FROM knowledge_nextvector n JOIN knowledge_chunk c ON c.id = n.chunk_id
-                     WHERE n.document_id = d.id AND n.embedding IS NULL)
-WHERE d.knowledge_base_id = %s AND d.generation > 0"""
-
-
 @transaction.atomic
 def _switch(job: Job, base: KnowledgeBase) -> bool:
     """Put all new vectors in the place of the old ones; False if a chunk has come meanwhile that has none.
@@ -186,10 +171,7 @@ def _switch(job: Job, base: KnowledgeBase) -> bool:
     locked = KnowledgeBase.objects.select_for_update(no_key=True).get(pk=base.pk)
     if _missing(base).exists() or not _end(job, Job.Status.SUCCEEDED):
         return False
-    with connection.cursor() as cursor:
-        cursor.execute("DELETE FROM knowledge_chunkvector WHERE knowledge_base_id = %s", [base.pk])
-        cursor.execute(SWITCH, [base.pk])
-        cursor.execute(RENAME, [locked.next_model, base.pk])
+    switch_vectors(base.pk, locked.next_model)
     NextVector.objects.filter(knowledge_base_id=base.pk).delete()
     locked.embedding_model, locked.dimensions = locked.next_model, locked.next_dimensions
     locked.next_model, locked.next_dimensions = "", None
@@ -209,17 +191,3 @@ def _end(job: Job, status: Job.Status, **fields: Any) -> int:
     fields |= {"finished_at": now, "changed_at": now, "position": count, "total": count, "result": {"done": count}}
     active = Job.objects.filter(pk=job.pk, cancel_requested=False).active()
     return active.update(status=status, stage="", **fields)
-
-
-@contextmanager
-def _alone(job: Job) -> Iterator[bool]:
-    key = [LOCK, job.pk.int & 0x7FFFFFFF]
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_try_advisory_lock(%s, %s)", key)
-        (mine,) = cursor.fetchone() or (False,)
-    try:
-        yield mine
-    finally:
-        if mine:
-            with connection.cursor() as cursor:
-                cursor.execute("SELECT pg_advisory_unlock(%s, %s)", key)
