@@ -153,3 +153,23 @@ def test_a_slow_model_does_not_cost_the_lease(add, embedder, in_thread, monkeypa
     go_on.set()
     worker.join(20)
     assert (document.status, document.attempt) == (Status.INDEXED, 2)
+
+
+def test_a_database_that_went_away_is_no_fault_of_the_document(add, embedder, monkeypatch):
+    from django.db import OperationalError
+
+    from apps.knowledge.services import ingestion
+
+    document, whole = add(GUIDE), ingestion.extract
+
+    def lost(*args, **kwargs):
+        raise OperationalError("server closed the connection unexpectedly")
+
+    monkeypatch.setattr(ingestion, "extract", lost)
+    parse_document(document=document)
+    document.refresh_from_db()
+    assert (document.status, document.error_code) == (Status.PARSING, "")
+    Document.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
+    monkeypatch.setattr(ingestion, "extract", whole)
+    assert sweep()["recovered"] == 1
+    assert services.ingest_document(document.pk) == Status.INDEXED
