@@ -23,7 +23,6 @@ SECRET_KEY = environment.secret_key(required=PRODUCTION)
 MASTER_KEYS = environment.master_keys(required=PRODUCTION)
 PORT = environment.whole("PORT", 8000, least=1, most=65535)
 SITE_URL = environment.url("SITE_URL", f"http://127.0.0.1:{PORT}")
-FORWARDED_ALLOW_IPS = environment.networks("FORWARDED_ALLOW_IPS", "127.0.0.1")  # proxies; uvicorn reads their headers
 ALLOWED_HOSTS = environment.words("ALLOWED_HOSTS") or ["127.0.0.1", "localhost", "[::1]"]
 CSRF_TRUSTED_ORIGINS = environment.words("CSRF_TRUSTED_ORIGINS")
 if PRODUCTION:
@@ -82,6 +81,7 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "apps.common.zones.ZoneMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
@@ -234,6 +234,7 @@ CONTENT_SECURITY_POLICY = {
 LANGUAGES = [("en", _("English")), ("zh-hans", _("Simplified Chinese"))]
 LANGUAGE_CODE = environment.choice("DEFAULT_LANGUAGE", ("en", "zh-hans"), "en")
 LOCALE_PATHS = [BASE_DIR / "locale"]
+FORMAT_MODULE_PATH = ["knowsphere.formats"]  # dates that are read the same everywhere
 USE_I18N = USE_TZ = True
 TIME_ZONE = "UTC"
 
@@ -244,10 +245,9 @@ STATICFILES_DIRS = [BASE_DIR / "static"]
 WHITENOISE_USE_FINDERS = not PRODUCTION  # production serves what collectstatic gathered, under hashed names
 WHITENOISE_AUTOREFRESH = False
 warnings.filterwarnings("ignore", "StreamingHttpResponse must consume synchronous")  # static files, read in a thread
-STORAGE = environment.storage("STORAGE_URL", HOME / "files")
-MEDIA_ROOT = STORAGE["OPTIONS"]["location"] if "bucket_name" not in STORAGE["OPTIONS"] else ""
+MEDIA_ROOT = str(environment.folder("STORAGE_URL", HOME / "files"))
 STORAGES = {
-    "default": STORAGE,
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage", "OPTIONS": {"location": MEDIA_ROOT}},
     "staticfiles": {
         "BACKEND": "apps.common.staticfiles.HashedStaticFiles"
         if PRODUCTION

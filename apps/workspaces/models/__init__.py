@@ -4,7 +4,6 @@ from apps.workspaces.models.audit import AuditEvent
 from apps.workspaces.models.departments import Department, DepartmentMember
 from apps.workspaces.models.invitations import Invitation
 from apps.workspaces.models.keys import ApiKey
-from apps.workspaces.models.notices import Notice
 from apps.workspaces.models.people import Membership, Role, User, Workspace
 from apps.workspaces.models.quotas import Quota
 from apps.workspaces.models.shares import Share
@@ -16,7 +15,6 @@ __all__ = [
     "DepartmentMember",
     "Invitation",
     "Membership",
-    "Notice",
     "Quota",
     "Role",
     "Share",

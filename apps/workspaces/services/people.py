@@ -11,6 +11,7 @@ from django.utils.text import slugify
 
 from apps.common.errors import InvalidInput, NotAllowed, NotFound
 from apps.common.text import display_name, legible
+from apps.common.zones import zone_of
 from apps.workspaces import audit
 from apps.workspaces.errors import LastOwner
 from apps.workspaces.models import Invitation, Membership, Role, User, Workspace
@@ -53,6 +54,19 @@ def change_workspace(*, workspace: Workspace, actor: User, **changes: Any) -> No
         changes["name"] = display_name(changes["name"], limit=100)
     Workspace.objects.filter(pk=workspace.pk).update(**changes)
     audit.record("workspace.changed", who=actor, workspace_id=workspace.pk, target=workspace, **changes)
+
+
+def change_person(*, user: User, name: str, time_zone: str) -> None:
+    """Change how a person is called and in which zone times are shown to them; empty: as the browser says.
+
+    Raises:
+        InvalidInput: there is no such zone.
+    """
+    if time_zone and zone_of(time_zone) is None:
+        raise InvalidInput(field="time_zone", reason="there is no such zone")
+    User.objects.filter(pk=user.pk).update(
+        name=display_name(name, limit=100) if name.strip() else "", time_zone=time_zone
+    )
 
 
 @transaction.atomic
@@ -105,7 +119,7 @@ def remove_member(*, membership: Membership, actor: User) -> None:
 
 def leave_workspace(*, workspace: Workspace, actor: User) -> None:
     """Leave a workspace. Raises NotFound; LastOwner: hand it over or delete it first."""
-    require("leave", actor=actor, workspace=workspace)
+    require("ask", actor=actor, workspace=workspace)
     remove_member(membership=Membership.objects.get(workspace=workspace, user=actor), actor=actor)
 
 
@@ -127,21 +141,6 @@ def transfer_workspace(*, membership: Membership, actor: User) -> None:
     Membership.objects.filter(workspace=membership.workspace_id, user=actor).update(role=Role.ADMIN)
     _withdraw_invitations(membership.workspace_id, actor.pk, Role.ADMIN)
     _record("workspace.transferred", membership, actor)
-
-
-@transaction.atomic
-def set_active(*, user: User, active: bool, operator: User) -> None:
-    """Lock a person out of everything, or let them in again; the logs of all their workspaces say so.
-
-    Raises:
-        NotAllowed: the one who acts is no operator, or it is themselves.
-    """
-    if not operator.is_staff or not operator.is_active or user.pk == operator.pk:
-        raise NotAllowed
-    User.objects.filter(pk=user.pk, deleted_at__isnull=True).update(is_active=active)
-    action = "person.unlocked" if active else "person.locked"
-    for place in Membership.objects.filter(user=user).values_list("workspace_id", flat=True):
-        audit.record(action, who=operator, workspace_id=place, target=user, name=user.email, right="operator")
 
 
 @transaction.atomic
