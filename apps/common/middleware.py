@@ -41,7 +41,7 @@ class RequestIdMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         given = request.headers.get("X-Request-ID", "")
-        place = logs.client_ip.set(logs.address(request.META.get("REMOTE_ADDR")))
+        place = logs.client_ip.set(request.META.get("REMOTE_ADDR") or None)
         token = logs.request_id.set(given if USABLE_ID.match(given) else uuid.uuid4().hex)
         try:
             response = self.get_response(request)
@@ -84,4 +84,5 @@ def error_response(request: HttpRequest, error: KnowSphereError) -> HttpResponse
     scripted = "HX-Request" in request.headers or "application/json" in request.headers.get("Accept", "")
     if scripted or request.path.startswith("/api/"):
         return JsonResponse(error.as_dict(), status=error.status)
-    return render(request, "error.html", {"error": error}, status=error.status)
+    context = {"error": error, "request_id": logs.request_id.get()}
+    return render(request, "error.html", context, status=error.status)

@@ -2,12 +2,14 @@
 
 from django.urls import path
 
-from apps.conversations.views import answers, asked, attachments, keeping, sharing, threads
+from apps.conversations.views import answers, asked, attachments, jumping, keeping, sharing, threads
 
 app_name = "conversations"
 CONVERSATION, TURN = "conversations/<uuid:conversation_id>/", "turns/<uuid:turn_id>/"
 urlpatterns = [
     path("", threads.new_question, name="new-question"),
+    path("first-steps/hide/", threads.hide_steps, name="hide-steps"),
+    path("jump/", jumping.jump, name="jump"),
     path("conversations/", threads.start_conversation, name="start-conversation"),
     path("conversations/all/", keeping.list_conversations, name="list-conversations"),
     path(CONVERSATION, threads.show_conversation, name="show-conversation"),

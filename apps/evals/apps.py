@@ -7,8 +7,3 @@ class EvalsConfig(AppConfig):
     """The evals app."""
 
     name = "apps.evals"
-
-    def ready(self) -> None:
-        from apps.workspaces.exporting import EXPORTERS
-
-        EXPORTERS.register("evals", "apps.evals.keeping.export")

@@ -1,4 +1,4 @@
-// What every page does: theme, toasts, password peek, copy buttons, keyboard shortcut for a new question.
+// What every page does: theme, toasts, password peek, copy buttons, the time zone, being offline.
 
 export const csrf = () => document.body.dataset.csrf;
 
@@ -31,6 +31,7 @@ document.addEventListener("click", (event) => {
   if (theme) setTheme(theme.dataset.setTheme);
   const copied = target?.closest("[data-copy-text]");
   if (copied) navigator.clipboard.writeText(copied.dataset.copyText).then(() => toast(document.body.dataset.copied));
+  if (target?.closest("[data-back]")) history.back();
   const peek = target?.closest("[data-peek]");
   if (peek) {
     const input = document.getElementById(peek.dataset.peek);
@@ -47,21 +48,26 @@ function setTheme(theme) {
   const root = document.documentElement;
   if (theme) root.dataset.theme = theme;
   else delete root.dataset.theme;
-  const life = theme ? 365 * 24 * 3600 : 0;
-  const secure = location.protocol === "https:" ? "; Secure" : "";
-  document.cookie = `ks_theme=${theme}; Path=/; Max-Age=${life}; SameSite=Lax${secure}`;
+  keep("ks_theme", theme, theme ? 365 * 24 * 3600 : 0);
   for (const button of document.querySelectorAll("[data-set-theme]")) {
     button.setAttribute("aria-pressed", String(button.dataset.setTheme === theme));
   }
 }
 
-document.addEventListener("keydown", (event) => {
-  if (event.key.toLowerCase() !== "k" || !(event.metaKey || event.ctrlKey)) return;
-  const link = document.getElementById("new-question");
-  if (!link) return;
-  event.preventDefault();
-  link.click();
-});
+// The server shows times as here: it learns the zone with the next request, and keeps it until another is chosen.
+const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+if (zone && !document.cookie.split("; ").includes(`ks_zone=${zone}`)) keep("ks_zone", zone, 365 * 24 * 3600);
+
+function keep(name, value, life) {
+  const secure = location.protocol === "https:" ? "; Secure" : "";
+  document.cookie = `${name}=${value}; Path=/; Max-Age=${life}; SameSite=Lax${secure}`;
+}
+
+const offline = document.getElementById("offline");
+const reach = () => { offline.hidden = navigator.onLine; };
+addEventListener("online", reach);
+addEventListener("offline", reach);
+reach();
 
 document.addEventListener("htmx:configRequest", (event) => {
   event.detail.headers["X-CSRFToken"] = csrf();

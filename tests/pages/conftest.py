@@ -3,7 +3,7 @@
 import os
 import shutil
 import zipfile
-from pathlib import Path
+from contextlib import contextmanager
 
 import pytest
 from playwright.sync_api import expect, sync_playwright
@@ -23,13 +23,9 @@ DOCX = {
 }
 
 
-@pytest.fixture(scope="module")
-def chromium():
-    """A running Chromium.
-
-    Playwright keeps an event loop in the test's thread: Django is told to bear with it, and it ends
-    with the module, since tests of coroutines could not run beside it.
-    """
+@contextmanager
+def launched():
+    """A running Chromium, while Playwright keeps an event loop in the thread: Django is told to bear with it."""
     if not CHROMIUM:
         pytest.skip("Chromium is not installed")
     with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
@@ -37,6 +33,13 @@ def chromium():
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         yield browser
         browser.close()
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    """A running Chromium; it ends with the module, since tests of coroutines could not run beside it."""
+    with launched() as browser:
+        yield browser
 
 
 class Faults(list):
@@ -71,12 +74,6 @@ def new_tab(chromium, faults):
     yield new_tab
     for context in contexts:
         context.close()
-
-
-def photograph(page, name):
-    """Leave a picture of what a tab shows in the folder that PAGES_SHOTS names, if it names one."""
-    if folder := os.environ.get("PAGES_SHOTS"):
-        page.screenshot(path=Path(folder) / f"{name}.png")
 
 
 def write_docx(path, paragraphs):

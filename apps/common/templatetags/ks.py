@@ -25,7 +25,7 @@ def icon(name: str, classes: str = "") -> SafeString:
 def styled(field: forms.BoundField) -> SafeString:
     """Draw a form's control with the class that its kind has in the design."""
     kind = getattr(field.field.widget, "input_type", "")
-    shown = field.field.widget.attrs.get("placeholder", "")
+    shown = "" if kind in {"email", "password"} else field.field.widget.attrs.get("placeholder", "")
     return field.as_widget(attrs={} if kind in {"checkbox", "hidden"} else {"class": "input", "placeholder": shown})
 
 

@@ -4,6 +4,7 @@ from typing import Any
 from uuid import UUID
 
 from asgiref.sync import async_to_sync
+from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import HttpResponse
@@ -16,7 +17,7 @@ from apps.agents.models import Agent
 from apps.agents.tools import catalog
 from apps.common.errors import KnowSphereError
 from apps.common.text import identifier, whole
-from apps.conversations import pages, services, sources, steps
+from apps.conversations import first_steps, pages, services, sources, steps
 from apps.conversations.forms import AskForm
 from apps.conversations.frames import MAX_ATTACHMENTS
 from apps.conversations.models import Citation, Conversation, Feedback, Share, Turn
@@ -40,6 +41,10 @@ def new_question(request: PersonRequest, slug: str) -> HttpResponse:
     context["first"] = not mine.exists()
     may_create = permissions.allows("create_knowledge_base", frame["role"])
     context["may_create"] = may_create and knowledge_capability_enabled()
+    if first_steps.COOKIE not in request.COOKIES:
+        given = {"workspace": frame["workspace"], "user": request.user, "role": frame["role"]}
+        own_model = not context["by_builtin"]
+        context["steps"] = first_steps.steps(**given, asked=not context["first"], own_model=own_model)
     return render(request, "conversations/new_question.html", context)
 
 
@@ -53,13 +58,40 @@ def start_conversation(request: PersonRequest, slug: str) -> HttpResponse:
         context = {**frame, **_composer(request, frame["workspace"]), "form": form, "section": "ask"}
         return render(request, "conversations/new_question.html", context, status=422)
     agent = _agent(request, frame["workspace"], request.POST.get("agent", ""))
+    given = form.ask()
+    if "sample" in request.POST:
+        given = given.model_copy(update={"knowledge_bases": [_sample(request, frame).pk]})
     conversation = services.start_conversation(workspace=frame["workspace"], actor=request.user, agent=agent)
     try:
-        async_to_sync(services.start_turn)(conversation, form.ask(), actor=request.user)
+        async_to_sync(services.start_turn)(conversation, given, actor=request.user)
     except KnowSphereError:
         conversation.delete()  # nothing was asked in it
         raise
     return redirect("conversations:show-conversation", slug, conversation.pk)
+
+
+def _sample(request: PersonRequest, frame: dict[str, Any]) -> KnowledgeBase:
+    """Return the product's own guide, put into the workspace where it is not yet."""
+    permissions.require("create_knowledge_base", actor=request.user, workspace=frame["workspace"])
+    return sample.create_sample_base(workspace=frame["workspace"], actor=request.user)
+
+
+@require_POST
+@login_required
+def hide_steps(request: PersonRequest, slug: str) -> HttpResponse:
+    """Put the first steps of a workspace away, in this browser."""
+    workspace = enter(request, slug)["workspace"]
+    response = redirect("conversations:new-question", workspace.slug)
+    response.set_cookie(
+        first_steps.COOKIE,
+        "hidden",
+        max_age=365 * 24 * 3600,
+        path=f"/{workspace.slug}/",
+        samesite="Lax",
+        secure=settings.SECURE_COOKIES,
+        httponly=True,
+    )
+    return response
 
 
 @require_safe
@@ -119,7 +151,7 @@ def show_source(request: PersonRequest, slug: str, turn_id: UUID, n: int) -> Htt
     turn = get_object_or_404(turns, pk=turn_id)
     at = whole(request.GET.get("at", "")) or 0
     source = sources.open_source(turn, n, user=request.user, occurrence=at)
-    audit.opened(turn, who=request.user, action="source.opened", n=n)
+    audit.opened(turn, who=request.user, right=frame["role"], action="source.opened", n=n)
     part = "partials/_source" if request.htmx else "show_source"
     context = {**frame, "source": source, "panel": bool(request.htmx), "section": "ask"}
     return render(request, f"conversations/{part}.html", context)
@@ -138,7 +170,7 @@ def show_citation(request: PersonRequest, slug: str, citation_id: UUID) -> HttpR
 def _composer(request: PersonRequest, workspace: Workspace) -> dict[str, Any]:
     """Return what the place to ask needs: the bases to choose from, and which kind of model answers."""
     bases = KnowledgeBase.objects.visible_to(request.user).filter(workspace=workspace)
-    shown = list(bases.with_counts(request.user).order_by("name"))
+    shown = list(bases.with_counts().order_by("name"))
     model = gateway.resolve("chat", workspace_id=workspace.pk)
     gateway.warm_up()
     return {

@@ -165,13 +165,7 @@ def _read_one(request: dict[str, Any], descriptors: list[int]) -> None:
 
 def _prepare(request: dict[str, Any]) -> None:
     """Import what reads the file, before the fork."""
-    if request["marked"] is not None:
-        from PIL import Image
-
-        from apps.knowledge.parsers import pdf_drawing  # noqa: F401 (for the child)
-
-        Image.init()
-    elif request["page"]:
+    if request["page"]:
         from apps.knowledge.parsers import recognition
 
         recognition.prepare()
@@ -181,10 +175,6 @@ def _prepare(request: dict[str, Any]) -> None:
 
 def _read(request: dict[str, Any], file: BinaryIO) -> Parsed:
     content_type, password = request["content_type"], request["password"]
-    if request["marked"] is not None:
-        from apps.knowledge.parsers.pdf_drawing import draw_page
-
-        return draw_page(file, page=request["page"], marked=request["marked"], password=password)
     if request["page"]:
         from apps.knowledge.parsers.recognition import recognise
 
@@ -200,7 +190,7 @@ def _outcome(request: dict[str, Any], file: BinaryIO) -> Iterator[bytes]:
     try:
         with collected() as album:
             parsed = _read(request, file)
-        pictures = [*album.pictures.values(), *parsed.pictures]
+        pictures = list(album.pictures.values())
         metadata = {**parsed.metadata, "pictures_left_out": album.left_out} if album.left_out else parsed.metadata
         markdown = parsed.markdown.encode("utf-8", "replace")
         found: dict[str, Any] = {

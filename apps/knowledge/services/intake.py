@@ -84,7 +84,9 @@ def add_document(
             document.save(force_insert=True)
             place = document.workspace_id
             quotas.take(workspace_id=place, user_id=actor.pk, storage=size, documents=1, uploads=1)
-            audit.did("document.added", document, who=actor)
+            audit.record(
+                "document.added", who=actor, workspace_id=place, target=document, name=document.name, right="manage"
+            )
             enqueue(document)
     except IntegrityError:  # most files are new, so the constraint is asked and not a query before it
         discard(document.file.name or "")
@@ -148,7 +150,7 @@ def replace_content(
             before = alive.select_for_update().first()
             if before is None:
                 raise NotFound
-            count_storage(before, size - before.size_bytes)
+            _count_storage(before, size - before.size_bytes)
             alive.update(**changed, attempt=F("attempt") + 1)
             enqueue(document)
     except IntegrityError as error:
@@ -163,12 +165,7 @@ def replace_content(
     return True
 
 
-def count_storage(document: Document, more: int) -> None:
-    """Count that a document's original takes more bytes than before, or fewer. In the caller's transaction.
-
-    Raises:
-        QuotaExceeded: there is no room for more.
-    """
+def _count_storage(document: Document, more: int) -> None:
     place, person = document.workspace_id, document.uploaded_by_id
     if more > 0:
         quotas.take(workspace_id=place, user_id=person, storage=more)

@@ -14,7 +14,6 @@ ALL = (
     "memory:write",
     "models:write",
     "workspace:write",
-    "evaluations:write",
 )
 
 

@@ -1,1 +1,0 @@
-"""The REST API of widgets."""
