@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 .DEFAULT_GOAL := run
-.PHONY: run setup test check fuzz bench bench-large format messages clean
+.PHONY: run setup test check fuzz soak bench bench-large format messages clean
 
 .venv/.installed: requirements.txt
 	$(PYTHON) -c 'import sys; sys.exit("KnowSphere needs Python 3.11 or newer" if sys.version_info < (3, 11) else 0)'
@@ -35,6 +35,9 @@ check: .venv/.installed-dev  ## everything CI runs
 fuzz: .venv/.installed-dev  ## 10,000 random worlds of rights against the plain rules (RIGHTS_SEED moves on), 1,000 broken sockets
 	RIGHTS_DRAWS=10000 $(BIN)/python -m pytest -n auto tests/rights/test_property.py
 	DISCONNECTS=1000 $(BIN)/python -m pytest -n 0 tests/conversations/live/test_disconnects.py
+
+soak: .venv/.installed-dev  ## 200 files taken in while worker, web and database are killed at random (SOAK_SEED)
+	SOAK_FILES=200 $(BIN)/python -m pytest -n 0 -s tests/platform/test_soak.py
 
 bench: .venv/.installed-dev  ## measured ratios against floors and peers of the same run
 	$(BIN)/python -m benchmarks

@@ -8,14 +8,17 @@ import resource
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from benchmarks.bench_search import scratch_database
 from benchmarks.report import Ratio
+from benchmarks.search_world import scratch_database
 
 DOCUMENTS = 150
 LARGE_BYTES = 8_000_000
+VAST_BYTES = 100_000_000
+MORE_BYTES = 2_000_000  # that come into a base whose vectors have an index
 COPIED = ("knowledge_chunk", "knowledge_chunkvector", "knowledge_posting")
 TEXT = (
     "the heating of the house is switched on in October and off again in April unless the council decides otherwise "
@@ -36,12 +39,27 @@ def text(number: int, size: int) -> str:
 
 
 def given(work: Any, drafts: Sequence[Any], model: Any) -> Any:
-    """Return vectors that cost nothing."""
+    """Return vectors that cost nothing, 4,096 different ones."""
     import numpy as np
 
-    vectors = np.zeros((len(drafts), model.dimensions), dtype=np.float32)
-    vectors[:, 0] = 1.0
-    return vectors
+    return np.resize(_pool(model.dimensions), (len(drafts), model.dimensions))
+
+
+@cache
+def _pool(dimensions: int) -> Any:
+    import numpy as np
+
+    found = np.random.default_rng(1).normal(size=(4_096, dimensions)).astype(np.float32)
+    return found / np.linalg.norm(found, axis=1, keepdims=True)
+
+
+def stored_ms(document: Any, index: Callable[[Any], None]) -> float:
+    """Return milliseconds a chunk, from the Markdown to rows that are found: cut, posted, written."""
+    from apps.knowledge.models import Chunk
+
+    began = time.perf_counter()
+    index(document)
+    return (time.perf_counter() - began) * 1000 / Chunk.objects.filter(document=document).count()
 
 
 def cpu_s() -> float:
@@ -116,24 +134,42 @@ def by_hand_ms(documents: Sequence[Any], contents: Sequence[str], folder: str) -
     return spent_ms(write, rows)
 
 
+def vast(add: Callable[[Any], Any], read: Callable[[Any], None], index: Callable[[Any], None]) -> float:
+    """Return by how many MB this process grows that takes a text of 100 MB all the way. Before anything large."""
+    from django.core.files import File
+
+    part = text(7, 1_000_000)
+    with tempfile.TemporaryFile() as file:
+        for number in range(VAST_BYTES // len(part)):
+            file.write(part.replace("Notice 7", f"Notice {number}").encode())
+        document = add(File(file))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    read(document)
+    index(document)
+    document.refresh_from_db()
+    assert document.status == document.Status.INDEXED, document.error_code
+    return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+
+
 def run() -> list[Ratio]:
     """Return the ratios of small documents by stage, and of one large text."""
     from django.core.files.base import ContentFile
     from django.core.files.storage import default_storage
 
     from apps.knowledge import services
-    from apps.knowledge.models import Document
+    from apps.knowledge.models import ChunkVector, Document
+    from apps.knowledge.retrieval import vector_indexes
     from apps.workspaces.models import User
     from apps.workspaces.services import create_workspace
 
-    with scratch_database(), tempfile.TemporaryDirectory() as folder:
+    with scratch_database("bench_ingestion"), tempfile.TemporaryDirectory() as folder:
         default_storage.location = folder  # type: ignore[attr-defined]
         person = User.objects.create_user("bench-ingestion@example.com")
         workspace = create_workspace(name="Bench", owner=person)
         base = services.create_knowledge_base(workspace=workspace, name="Bench", actor=person)
 
-        def add(content: str) -> Document:
-            file = ContentFile(content.encode())
+        def add(content: Any) -> Document:
+            file = ContentFile(content.encode()) if isinstance(content, str) else content
             return services.add_document(knowledge_base=base, file=file, name="notice.md", actor=person)
 
         def read(document: Document) -> None:
@@ -153,19 +189,35 @@ def run() -> list[Ratio]:
             "cut and indexed": spent_ms(index, documents),
         }
         floor = by_hand_ms(documents, contents, folder)
+        vast_mb = vast(add, read, index)
         large = add(text(7, LARGE_BYTES))
         before, began = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.perf_counter()
         read(large)
-        index(large)
+        plain_ms = stored_ms(large, index)
         seconds = time.perf_counter() - began
         grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
         large.refresh_from_db()
         assert large.status == Document.Status.INDEXED, large.error_code
+        assert vector_indexes.maintain(large=1_000, small=100).built
+        more = add(text(8, MORE_BYTES))
+        read(more)
+        beside_ms = stored_ms(more, index)
+        began = time.perf_counter()
+        assert vector_indexes.maintain(large=1_000, small=100).built
+        rebuilt_s = time.perf_counter() - began
+        base.refresh_from_db()
+        counted = ChunkVector.objects.filter(knowledge_base=base).count()
     total = sum(stages.values())
     return [
         Ratio("a 0.8 KB document", total, floor, "ms CPU", 10.0),
         *(Ratio(f"  of it: {name}", value, floor, "ms CPU", 5.0) for name, value in stages.items()),
         Ratio("a 0.8 KB document, against 8 ms", total, 8.0, "ms CPU", 1.0),
+        Ratio("a chunk stored, against 1,000/s", plain_ms, 1.0, "ms", 1.0),
+        Ratio("a chunk stored where vectors have an index, against 1,000/s", beside_ms, 1.0, "ms", 1.0),
+        Ratio(
+            f"  that index built again over {counted:,}, against 1,000/s", rebuilt_s * 1000 / counted, 1.0, "ms", 1.0
+        ),
         Ratio("an 8 MB text, against 1 MB/s", seconds, LARGE_BYTES / 1e6, "s", 1.0),
         Ratio("an 8 MB text, memory added, against 100 MB", grown, 100.0, "MB", 1.0),
+        Ratio("a 100 MB text read, cut and stored, memory added, against 100 MB", vast_mb, 100.0, "MB", 1.0),
     ]

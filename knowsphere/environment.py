@@ -6,17 +6,21 @@ A value that cannot be right stops the start with a sentence that names the vari
 
 import base64
 import binascii
+import ipaddress
 import os
+import re
 import secrets
 import tempfile
 from pathlib import Path
-from urllib.parse import urlsplit
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
 from apps.common.outbound.addresses import parse_host_port
 
 CHECKOUT = Path(__file__).resolve().parent.parent
+BUCKET = re.compile(r"[a-z0-9][a-z0-9._-]{1,61}[a-z0-9]")
 
 
 def text(name: str, default: str = "") -> str:
@@ -82,6 +86,19 @@ def host_ports(name: str) -> list[str]:
     return entries
 
 
+def networks(name: str, default: str) -> list[str]:
+    """Return a comma list of addresses and networks, such as 10.0.0.0/8; everybody is nobody to trust."""
+    entries = words(name) or [default]
+    for entry in entries:
+        try:
+            open_to_all = ipaddress.ip_network(entry).prefixlen == 0
+        except ValueError as error:
+            raise ImproperlyConfigured(f"{name}: {entry!r} is no address or network: {error}") from error
+        if open_to_all:
+            raise ImproperlyConfigured(f"{name}: with {entry!r} anybody could claim any address; name the proxy's")
+    return entries
+
+
 def url(name: str, default: str = "", *, schemes: tuple[str, ...] = ("http", "https")) -> str:
     """Return an address without a trailing slash, or nothing."""
     value = text(name, default).rstrip("/")
@@ -110,8 +127,37 @@ def folder(name: str, default: Path) -> Path:
     """Return an absolute folder, given as a path or a file:// address; relative to the checkout."""
     value = text(name).removeprefix("file://")
     if "://" in value:
-        raise ImproperlyConfigured(f"{name} must be a folder on this machine, such as /srv/knowsphere, not {value!r}")
+        raise ImproperlyConfigured(f"{name} must be a folder on this machine, such as /srv/knowsphere")
     return (CHECKOUT / Path(value).expanduser()).resolve() if value else default
+
+
+def storage(name: str, default: Path) -> dict[str, Any]:
+    """Return Django's setting of the file store: a folder, or ``s3://key:secret@bucket/prefix?endpoint=…&region=…``.
+
+    Key and secret are percent-encoded; without them the machine's own credentials for AWS are used, and
+    without ``endpoint`` the bucket is Amazon's. Never shown: it may hold a secret.
+    """
+    value = text(name)
+    if not value.startswith("s3:"):
+        location = str(folder(name, default))
+        return {"BACKEND": "django.core.files.storage.FileSystemStorage", "OPTIONS": {"location": location}}
+    try:
+        parts = urlsplit(value)
+    except ValueError:  # an open bracket
+        parts = urlsplit("s3:")
+    more = dict(parse_qsl(parts.query, keep_blank_values=True))
+    endpoint, region = more.pop("endpoint", ""), more.pop("region", "")
+    bucket = parts.netloc.rpartition("@")[2]
+    if more or not BUCKET.fullmatch(bucket) or (endpoint and not endpoint.startswith(("http://", "https://"))):
+        raise ImproperlyConfigured(f"{name} must look like s3://key:secret@bucket/prefix?endpoint=https://…&region=…")
+    options: dict[str, Any] = {"bucket_name": bucket, "location": parts.path.strip("/")}
+    if parts.username or parts.password:
+        options |= {"access_key": unquote(parts.username or ""), "secret_key": unquote(parts.password or "")}
+    if endpoint:
+        options["endpoint_url"] = endpoint
+    if endpoint or region:
+        options["region_name"] = region or "us-east-1"
+    return {"BACKEND": "apps.common.object_storage.ObjectStorage", "OPTIONS": options}
 
 
 def home() -> Path:

@@ -23,6 +23,7 @@ SECRET_KEY = environment.secret_key(required=PRODUCTION)
 MASTER_KEYS = environment.master_keys(required=PRODUCTION)
 PORT = environment.whole("PORT", 8000, least=1, most=65535)
 SITE_URL = environment.url("SITE_URL", f"http://127.0.0.1:{PORT}")
+FORWARDED_ALLOW_IPS = environment.networks("FORWARDED_ALLOW_IPS", "127.0.0.1")  # proxies; uvicorn reads their headers
 ALLOWED_HOSTS = environment.words("ALLOWED_HOSTS") or ["127.0.0.1", "localhost", "[::1]"]
 CSRF_TRUSTED_ORIGINS = environment.words("CSRF_TRUSTED_ORIGINS")
 if PRODUCTION:
@@ -245,9 +246,10 @@ STATICFILES_DIRS = [BASE_DIR / "static"]
 WHITENOISE_USE_FINDERS = not PRODUCTION  # production serves what collectstatic gathered, under hashed names
 WHITENOISE_AUTOREFRESH = False
 warnings.filterwarnings("ignore", "StreamingHttpResponse must consume synchronous")  # static files, read in a thread
-MEDIA_ROOT = str(environment.folder("STORAGE_URL", HOME / "files"))
+STORAGE = environment.storage("STORAGE_URL", HOME / "files")
+MEDIA_ROOT = STORAGE["OPTIONS"]["location"] if "bucket_name" not in STORAGE["OPTIONS"] else ""
 STORAGES = {
-    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage", "OPTIONS": {"location": MEDIA_ROOT}},
+    "default": STORAGE,
     "staticfiles": {
         "BACKEND": "apps.common.staticfiles.HashedStaticFiles"
         if PRODUCTION

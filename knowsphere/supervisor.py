@@ -174,6 +174,7 @@ def web_command(*where: str) -> list[str]:
         sys.executable, "-m", "uvicorn", "knowsphere.asgi:application", *where,
         "--ws", "websockets-sansio", "--loop", "uvloop", "--http", "httptools", "--ws-per-message-deflate", "false",
         "--ws-max-size", "2097152",
+        "--forwarded-allow-ips", ",".join(environment.networks("FORWARDED_ALLOW_IPS", "127.0.0.1")),
         "--lifespan", "on", "--no-access-log", "--log-level", "warning", "--timeout-graceful-shutdown", "5",
     ]  # fmt: skip
 

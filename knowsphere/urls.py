@@ -7,11 +7,13 @@ from apps.agents.api import urls as agents
 from apps.common import views
 from apps.conversations.api import urls as conversations
 from apps.conversations.views.sharing import show_shared
+from apps.evals.api import urls as evals
 from apps.knowledge.api import urls as knowledge
 from apps.memory.api import urls as memory
 from apps.models.api import urls as models
 from apps.rest.schema import SchemaView
 from apps.rest.views import Nowhere
+from apps.widgets.api import urls as widgets
 from apps.widgets.urls import for_sites
 from apps.workspaces.api import urls as workspaces
 from knowsphere.operations import show_health
@@ -24,6 +26,8 @@ api: list[URLPattern | URLResolver] = [
     *memory.urlpatterns,
     *agents.urlpatterns,
     *conversations.urlpatterns,
+    *widgets.urlpatterns,
+    *evals.urlpatterns,
     re_path(r"", Nowhere.as_view(), name="nowhere"),
 ]
 urlpatterns: list[URLPattern | URLResolver] = [

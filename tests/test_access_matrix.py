@@ -30,6 +30,7 @@ EXPECTED = {
     ("get", "workspaces:show-account"): (302, 200, 200, 200),
     ("post", "workspaces:change-account"): (302, 302, 302, 302),
     ("post", "workspaces:delete-account"): (302, 422, 422, 422),
+    ("post", "workspaces:dismiss-notice"): (302, 404, 404, 404),
     ("get", "workspaces:show-invitation"): (404, 404, 404, 404),  # a token that was never made
     ("post", "workspaces:accept-invitation"): (302, 404, 404, 404),
     ("get", "workspaces:list-members"): READ,
@@ -86,6 +87,7 @@ EXPECTED = {
     ("get", "knowledge:show-document"): READ,
     ("get", "knowledge:download-original"): READ,
     ("get", "knowledge:show-picture"): READ,
+    ("get", "knowledge:show-page"): (302, 404, 404, 404),  # of a PDF: tests/knowledge/test_page_pictures.py
     ("post", "knowledge:retry-document"): (302, 404, 404, 302),
     ("post", "knowledge:cancel-document"): (302, 404, 404, 409),
     ("post", "knowledge:delete-document"): MANAGE,
@@ -122,6 +124,12 @@ EXPECTED = {
     ("get", "knowledge:check-quality"): WRITE,
     ("get", "knowledge:configure-chunker"): WRITE,
     ("post", "knowledge:save-chunker"): (302, 404, 404, 422),
+    ("post", "knowledge:move-model"): (302, 404, 404, 422),
+    ("get", "knowledge:list-fields"): WRITE,
+    ("post", "knowledge:add-field"): (302, 404, 404, 422),
+    ("post", "knowledge:delete-field"): MANAGE,
+    ("get", "knowledge:show-facts"): READ,
+    ("post", "knowledge:save-facts"): MANAGE,
     ("post", "knowledge:cancel-job"): MANAGE,
     ("post", "knowledge:retry-job"): (302, 404, 404, 422),
     ("post", "knowledge:restore-deleted"): (302, 404, 404, 409),
@@ -287,7 +295,7 @@ def of_people(acme, ann, bea, handbook):
     }
     token = {"token": "never-made"}
     anywhere = {"show-invitation": token, "accept-invitation": token, "show-account": {}, "delete-account": {}}
-    anywhere |= {"change-account": {}, "home": {}, "create-workspace": {}}
+    anywhere |= {"home": {}, "create-workspace": {}, "dismiss-notice": {"notice_id": uuid4()}, "change-account": {}}
     found = {f"workspaces:{name}": {"slug": acme.slug, **given} for name, given in here.items()}
     return found | {f"workspaces:{name}": given for name, given in anywhere.items()}
 
@@ -297,7 +305,7 @@ def arguments(acme, ann, handbook, request):
     """The arguments of each route that takes any; all name things of acme, conversations are ann's."""
     from apps.agents import editing
     from apps.conversations.models import Attachment, Citation, Conversation, Message, Share, Turn
-    from apps.knowledge.models import Chunk, Document, DocumentImage, Folder, Job, Synonyms
+    from apps.knowledge.models import Chunk, Document, DocumentImage, Folder, Job, MetadataField, Synonyms
     from apps.memory.models import DocumentAffinity, MemoryItem
     from apps.models.models import Budget, ModelConfig
     from apps.widgets.models import Visitor, Widget
@@ -364,6 +372,7 @@ def arguments(acme, ann, handbook, request):
         "knowledge:edit-chunk": {"chunk_id": chunk.pk},
         "knowledge:switch-chunk": {"chunk_id": chunk.pk},
         "knowledge:show-picture": {**file, "name": picture.name},
+        "knowledge:show-page": {**file, "number": 1},
         "knowledge:search-documents": {},
         "knowledge:try-search": {},
         "knowledge:list-synonyms": {},
@@ -420,9 +429,13 @@ def arguments(acme, ann, handbook, request):
     by_kind["widget"] = widget
     for name in ("act-on-documents", "list-jobs", "create-folder", "add-page", "write-text", "write-questions"):
         special[f"knowledge:{name}"] = base
-    for name in ("check-quality", "configure-chunker", "save-chunker"):
+    for name in ("check-quality", "configure-chunker", "save-chunker", "list-fields", "add-field"):
         special[f"knowledge:{name}"] = base
     by_kind["model"] = {"model_id": model.pk}
+    special["knowledge:move-model"] = base
+    special["knowledge:show-facts"] = special["knowledge:save-facts"] = file
+    field = MetadataField.objects.create(knowledge_base=handbook, key="year", type="number")
+    special["knowledge:delete-field"] = {"field_id": field.pk}
 
     people = of_people(acme, ann, request.getfixturevalue("bea"), handbook)
 

@@ -14,6 +14,7 @@ from apps.agents.errors import AgentInUse, AgentNameTaken
 from apps.agents.models import Agent, AgentVersion
 from apps.knowledge.models import KnowledgeBase
 from apps.models.models import ModelConfig
+from apps.workspaces import audit
 from apps.workspaces.models import User, Workspace
 from apps.workspaces.permissions import require
 
@@ -82,6 +83,7 @@ def _keep_version(agent: Agent, actor: User) -> None:
         return
     number = (agent.versions.aggregate(most=Max("number"))["most"] or 0) + 1
     AgentVersion.objects.create(agent=agent, number=number, snapshot=snapshot, saved_by=actor)
+    audit.did("agent.made" if number == 1 else "agent.changed", agent, who=actor, version=number)
     agent.versions.filter(number__lte=number - VERSIONS_KEPT).delete()
 
 
@@ -146,9 +148,11 @@ def make_default(*, agent: Agent, actor: User) -> None:
         raise AgentInUse(reason=_("it is only for people it is shared with"))
     Agent.objects.filter(workspace=agent.workspace, is_default=True).update(is_default=False)
     Agent.objects.filter(pk=agent.pk).update(is_default=True)
+    audit.did("agent.made_default", agent, who=actor)
 
 
-def delete_agent(*, agent: Agent) -> None:
+@transaction.atomic
+def delete_agent(*, agent: Agent, actor: User) -> None:
     """Delete an agent that came through ``editable_by``; its conversations stay and go on with the default one.
 
     Raises:
@@ -156,6 +160,7 @@ def delete_agent(*, agent: Agent) -> None:
     """
     if agent.is_default:
         raise AgentInUse(reason=_("new questions go to it; make another one the default first"))
+    audit.did("agent.deleted", agent, who=actor)
     agent.delete()
 
 

@@ -135,7 +135,7 @@ def make_default(request: PersonRequest, slug: str, agent_id: UUID) -> HttpRespo
 def delete_agent(request: PersonRequest, slug: str, agent_id: UUID) -> HttpResponse:
     """Delete an agent; its conversations stay."""
     frame = _enter(request, slug)
-    editing.delete_agent(agent=_own(request, frame, agent_id))
+    editing.delete_agent(agent=_own(request, frame, agent_id), actor=request.user)
     messages.success(request, _("The agent was deleted. Its conversations stay."))
     return redirect("agents:list-agents", slug)
 

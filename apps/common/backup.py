@@ -20,6 +20,8 @@ from typing import Any
 
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
+from django.core.files import File
+from django.core.files.storage import default_storage
 from django.db import connections
 from django.utils import timezone
 
@@ -121,6 +123,17 @@ def _add(archive: tarfile.TarFile, name: str, content: bytes) -> None:
 
 def _add_files(archive: tarfile.TarFile) -> int:
     count = 0
+    if not settings.MEDIA_ROOT:
+        for key in _objects(""):
+            try:
+                with default_storage.open(key, "rb") as file:
+                    entry = tarfile.TarInfo(f"{FILES}/{key}")
+                    entry.size = file.size
+                    archive.addfile(entry, file)
+            except FileNotFoundError:  # deleted while this ran
+                continue
+            count += 1
+        return count
     for path in sorted(_files().rglob("*")):
         if not path.is_file() or path.is_symlink():
             continue
@@ -133,7 +146,12 @@ def _add_files(archive: tarfile.TarFile) -> int:
 
 
 def _extract_files(archive: tarfile.TarFile) -> int:
-    """Write the files beside the store, then put them in its place: names can lead nowhere else."""
+    """Write the files beside the store, then put them in its place: names can lead nowhere else.
+
+    Into a bucket they are put one by one; what else is there the daily sweep takes away.
+    """
+    if not settings.MEDIA_ROOT:
+        return _put_objects(archive)
     root = _files()
     root.parent.mkdir(parents=True, exist_ok=True)
     count = 0
@@ -149,6 +167,23 @@ def _extract_files(archive: tarfile.TarFile) -> int:
             root.rename(old)
         shutil.move(fresh, root)
     return count
+
+
+def _put_objects(archive: tarfile.TarFile) -> int:
+    count = 0
+    for member in archive:
+        content = archive.extractfile(member) if member.name.startswith(f"{FILES}/") else None
+        if content:
+            default_storage.save(member.name.removeprefix(f"{FILES}/"), File(content))
+            count += 1
+    return count
+
+
+def _objects(folder: str) -> Iterator[str]:
+    folders, files = default_storage.listdir(folder)
+    yield from (f"{folder}{name}" for name in files)
+    for name in folders:
+        yield from _objects(f"{folder}{name}/")
 
 
 @contextmanager

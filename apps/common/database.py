@@ -68,10 +68,10 @@ def set_local(name: str, value: str) -> None:
 
 
 def run(sql: str, parameters: Sequence[Any] | Mapping[str, Any]) -> list[tuple[Any, ...]]:
-    """Run a statement that the ORM cannot write, on Django's connection; return its rows."""
+    """Run a statement that the ORM cannot write, on Django's connection; return its rows, none where it has none."""
     with connections["default"].cursor() as cursor:
         cursor.execute(sql, parameters)
-        return list(cursor.fetchall())
+        return list(cursor.fetchall()) if cursor.description else []
 
 
 def conninfo() -> str:

@@ -51,7 +51,9 @@ def probe_database() -> None:
 
 
 def probe_storage() -> str | None:
-    """Look whether files can be stored: the folder can be written to and has room."""
+    """Look whether files can be stored: the folder can be written to and has room. A bucket is not asked."""
+    if not settings.MEDIA_ROOT:
+        return None
     root = Path(settings.MEDIA_ROOT)
     there = next(path for path in (root, *root.parents) if path.exists())  # made with the first file
     if not os.access(there, os.W_OK):

@@ -4,10 +4,19 @@ import json
 import logging
 from contextvars import ContextVar
 from datetime import UTC, datetime
+from ipaddress import ip_address
 
 request_id: ContextVar[str] = ContextVar("request_id", default="-")
 turn_id: ContextVar[str] = ContextVar("turn_id", default="")
 client_ip: ContextVar[str | None] = ContextVar("client_ip", default=None)  # whom the audit log names as the place
+
+
+def address(host: object) -> str | None:
+    """Return the address of a connection's other end, None where it has none (a Unix socket) or says nonsense."""
+    try:
+        return str(ip_address(str(host)))
+    except ValueError:
+        return None
 
 
 class RequestIdFilter(logging.Filter):

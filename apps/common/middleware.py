@@ -41,7 +41,7 @@ class RequestIdMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         given = request.headers.get("X-Request-ID", "")
-        place = logs.client_ip.set(request.META.get("REMOTE_ADDR") or None)
+        place = logs.client_ip.set(logs.address(request.META.get("REMOTE_ADDR")))
         token = logs.request_id.set(given if USABLE_ID.match(given) else uuid.uuid4().hex)
         try:
             response = self.get_response(request)

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from time import monotonic
 from typing import Any, NamedTuple
@@ -13,10 +13,11 @@ import orjson
 from channels.generic.websocket import AsyncWebsocketConsumer
 from django.utils import translation
 
+from apps.common import logs
 from apps.common.errors import KnowSphereError, NotAllowed, NotFound, ServiceUnavailable, Unexpected
 from apps.conversations import errors, frames, services, signin
 from apps.conversations.engine import ENGINE
-from apps.conversations.models import Conversation
+from apps.conversations.models import Conversation, Turn
 from apps.workspaces.models import User
 from apps.workspaces.principals import Principal, Who
 
@@ -28,7 +29,7 @@ SOCKETS_A_PERSON = 512  # open at once, in one process
 FRAMES_AT_ONCE, FRAMES_A_SECOND = 40, 10.0  # beyond, a socket is read as slowly as this
 
 
-_open: Counter[UUID] = Counter()  # sockets of each person
+_open: Counter[str] = Counter()  # sockets in each place
 
 
 class RefusingConsumer(AsyncWebsocketConsumer):
@@ -38,6 +39,7 @@ class RefusingConsumer(AsyncWebsocketConsumer):
 
     async def dispatch(self, message: dict[str, Any]) -> None:
         """Handle a message without Channels' detour through a thread: nothing here uses the ORM."""
+        logs.client_ip.set(logs.address((self.scope.get("client") or (None,))[0]))
         await getattr(self, message["type"].replace(".", "_"))(message)
 
     async def connect(self) -> None:
@@ -81,7 +83,7 @@ class TurnSocket(RefusingConsumer):
         self._guard: asyncio.Task[None] | None = None
         self._looked_at = 0.0  # when the rights were last seen to be there
         self._refused = False
-        self._counted: UUID | None = None  # whose place this socket has taken
+        self._taken: tuple[str, ...] = ()  # whose places this socket has
         self._allowance = float(FRAMES_AT_ONCE)
         self._paid_at = monotonic()
 
@@ -89,8 +91,8 @@ class TurnSocket(RefusingConsumer):
         """Say who is here, by the door of this moment; asked when the socket opens and again and again.
 
         Raises:
-            KnowSphereError: they are not, or not any more. SignedOut, KeyRefused and NotFound close
-                the socket; ServiceUnavailable is asked again.
+            KnowSphereError: they are not, or not any more: the socket closes. After ServiceUnavailable
+                it is asked again.
         """
         raise NotImplementedError
 
@@ -103,7 +105,7 @@ class TurnSocket(RefusingConsumer):
         await self.accept(self.subprotocol())
         try:
             self.who, self.conversation, language = await self.admit()
-            self._count()
+            self._take_places()
         except KnowSphereError as error:
             await self._shut(error)
             return
@@ -139,7 +141,7 @@ class TurnSocket(RefusingConsumer):
             raise NotAllowed  # a key that only reads
         match frame:
             case frames.Ask() as ask:
-                turn = await services.start_turn(self.conversation, ask, actor=self.who)
+                turn = await self.start(ask)
                 if turn.pk in self._joined:  # watched since its first moment, as by every open tab
                     self._joined.discard(turn.pk)
                 elif turn.pk not in self._watching:
@@ -150,23 +152,35 @@ class TurnSocket(RefusingConsumer):
                 turn = await services.find_turn(self.conversation, turn_id)
                 self._resume(turn.pk, after)
 
-    def _count(self) -> None:
-        """Take one of the places that a person has. Raises TooManySockets."""
+    async def start(self, ask: frames.Ask) -> Turn:
+        """Ask a question. A subclass may take less of it, and count it first."""
+        return await services.start_turn(self.conversation, ask, actor=self.who)
+
+    def places(self) -> Mapping[str, int]:
+        """Return whose places this socket takes, and how many of each there are in this process."""
         asker = Principal.of(self.who).asker_id
-        if asker is None:
-            return
-        if _open[asker] >= SOCKETS_A_PERSON:
-            raise errors.TooManySockets(limit=SOCKETS_A_PERSON)
-        _open[asker] += 1
-        self._counted = asker
+        return {f"asker:{asker}": SOCKETS_A_PERSON} if asker else {}
+
+    def shown(self, text: str) -> str:
+        """Return a turn's frame as this reader may have it."""
+        return text
+
+    def _take_places(self) -> None:
+        """Take one of each of the places. Raises TooManySockets."""
+        wanted = self.places()
+        for place, most in wanted.items():
+            if _open[place] >= most:
+                raise errors.TooManySockets(limit=most)
+        _open.update(wanted.keys())
+        self._taken = tuple(wanted)
 
     async def disconnect(self, code: int) -> None:
         self._leave()
-        if self._counted:
-            _open[self._counted] -= 1
-            if not _open[self._counted]:
-                del _open[self._counted]
-            self._counted = None
+        for place in self._taken:
+            _open[place] -= 1
+            if not _open[place]:
+                del _open[place]
+        self._taken = ()
         for task in (*self._watching.values(), *([self._guard] if self._guard else [])):
             task.cancel()  # the window closes; the turn goes on
 
@@ -179,10 +193,12 @@ class TurnSocket(RefusingConsumer):
             await asyncio.sleep(-self._allowance / FRAMES_A_SECOND)
 
     async def _admitted(self) -> bool:
-        """Look again: the person may have signed out, left the workspace, or deleted the conversation."""
+        """Look again: they may have signed out, lost their right, or deleted the conversation."""
         try:
             self.who, self.conversation, _language = await self.admit()
-        except (errors.SignedOut, NotFound) as error:
+        except ServiceUnavailable:
+            raise
+        except KnowSphereError as error:
             await self._shut(error)
             return False
         self._looked_at = monotonic()
@@ -239,11 +255,11 @@ class TurnSocket(RefusingConsumer):
     async def _send_frames(self, turn_id: UUID, after: int) -> None:
         if monotonic() - self._looked_at > LOOK_AGAIN_S and not await self._admitted():
             return  # a turn that another tab began, in a window that lost its right meanwhile
-        send = self.base_send
+        send, shown = self.base_send, self.shown
         async with aclosing(ENGINE.follow(turn_id, after=after, reader=Principal.of(self.who))) as batches:
             async for batch in batches:
                 for text in batch:
-                    await send({"type": "websocket.send", "text": text})
+                    await send({"type": "websocket.send", "text": shown(text)})
 
 
 class ConversationConsumer(TurnSocket):

@@ -1,5 +1,6 @@
 """Where a text stands in a person's conversations, with the words around it."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
@@ -7,6 +8,7 @@ from uuid import UUID
 from apps.conversations.models import Message
 
 LONGEST = 200  # characters that may be searched for
+MARKER = re.compile(r"\s?\[\[c\d+\]\]")
 AROUND = 60  # characters shown on each side
 
 
@@ -33,7 +35,9 @@ def excerpts(conversations: Sequence[UUID], text: str) -> dict[UUID, Excerpt]:
     }
 
 
-def _cut(turn_id: UUID, whole: str, text: str) -> Excerpt:
+def _cut(turn_id: UUID, said: str, text: str) -> Excerpt:
+    read = MARKER.sub("", said)  # as readers see it
+    whole = read if text.lower() in read.lower() else said
     place = max(whole.lower().find(text.lower()), 0)  # lengths may differ in rare scripts; then nothing worse than off
     begin, end = max(place - AROUND, 0), place + len(text)
     before = f"{'…' if begin else ''}{' '.join(whole[begin:place].split())}"

@@ -14,7 +14,7 @@ from markdown_it import MarkdownIt
 from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
 
-from apps.conversations import emphasis
+from apps.conversations import code, emphasis
 from apps.conversations.mathematics import mathematics
 
 ALIGNMENT = {"text-align:right": "n", "text-align:center": "center"}
@@ -68,11 +68,22 @@ def _piece(kind: str, content: str, level: int) -> Token:
     return Token(kind, "", 0, content=content, level=level)
 
 
+def _open_table(renderer: Any, tokens: Any, index: int, options: Any, env: Any) -> str:
+    """Give a table a box in which it scrolls where it is wider than its reader's page."""
+    return f'<div class="wide-box">{renderer.renderToken(tokens, index, options, env)}'
+
+
+def _close_table(renderer: Any, tokens: Any, index: int, options: Any, env: Any) -> str:
+    return f"{renderer.renderToken(tokens, index, options, env).rstrip()}</div>\n"
+
+
 def _parser() -> MarkdownIt:
-    parser = MarkdownIt("commonmark", {"html": False})
+    parser = MarkdownIt("commonmark", {"html": False, "highlight": code.highlight})
     parser.enable(["table", "strikethrough"])
     parser.disable(["reference", "image", "html_block", "html_inline"])
     parser.inline.ruler.at("emphasis", emphasis.tokenize)
+    parser.add_render_rule("table_open", _open_table)
+    parser.add_render_rule("table_close", _close_table)
     mathematics(parser)
     parser.core.ruler.push("alignment", _alignment)
     parser.core.ruler.push("citations", _citations)

@@ -13,13 +13,14 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
 
+from apps.conversations import code
 from apps.conversations.markdown import to_html
 
 SHORT_NAME = 24  # characters of a document's name inside a marker
 
 _TAGS = {
-    "a", "blockquote", "br", "code", "del", "em", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "li", "ol", "p", "pre", "s",
-    "span", "strong", "table", "tbody", "td", "th", "thead", "tr", "ul",
+    "a", "blockquote", "br", "code", "del", "div", "em", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "li", "ol", "p",
+    "pre", "s", "span", "strong", "table", "tbody", "td", "th", "thead", "tr", "ul",
 }  # fmt: skip
 _MATHML = {
     "math", "menclose", "mfrac", "mi", "mmultiscripts", "mn", "mo", "mover", "mpadded", "mphantom", "mroot", "mrow",
@@ -49,7 +50,8 @@ _CLEANER = nh3.Cleaner(
     },
     allowed_classes={
         "a": {"cite"},
-        "span": {"nowrap", "cite-doc", "opt-s"},
+        "span": {"nowrap", "cite-doc", "opt-s", *(name for _kind, name in code.CLASSES)},
+        "div": {"wide-box"},
         "td": {"n", "center"},
         "th": {"n", "center"},
     },

@@ -21,6 +21,7 @@ from apps.common.database import pool
 from apps.common.text import storable
 from apps.conversations.log import Row, encode
 from apps.conversations.markdown import NUMBER
+from apps.knowledge.retrieval.usage import note_retrieved
 from apps.workspaces.doors import DoorQuery
 from apps.workspaces.principals import Principal, Who
 
@@ -297,6 +298,7 @@ async def store_answer(
             """,
             (answer, *(list(column) for column in zip(*columns, strict=True))),
         )
+        await note_retrieved(connection, [source.chunk_id for source in sources if source.chunk_id])
 
 
 async def tell(connection: Connection, word: str, turn_id: UUID) -> None:

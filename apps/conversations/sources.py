@@ -9,6 +9,7 @@ from apps.conversations.rendering import shown_numbers
 from apps.knowledge import sheets
 from apps.knowledge.claims import claim_before
 from apps.knowledge.models import Chunk, Document
+from apps.knowledge.page_pictures import can_be_drawn
 from apps.knowledge.sheets import Sheet
 from apps.workspaces.models import User
 
@@ -31,6 +32,12 @@ class OpenSource:
     count: int
     document: Document | None = None
     sheet: Sheet | None = None
+
+    @property
+    def drawn(self) -> bool:
+        """Whether the page itself can be shown, the words highlighted where they stand."""
+        stands = self.sheet is not None and self.sheet.marked is not None and not self.sheet.missing
+        return stands and bool(self.page) and self.document is not None and can_be_drawn(self.document)
 
 
 def open_source(turn: Turn, n: int, *, user: User, occurrence: int = 0) -> OpenSource:
@@ -71,8 +78,8 @@ def open_source(turn: Turn, n: int, *, user: User, occurrence: int = 0) -> OpenS
 def _opened(citation: Citation, user: User, *, claim: str) -> tuple[Document | None, Sheet | None]:
     """Return the cited document, if it is one, and the passage where it stands; nothing that may not be read."""
     text, start = citation.text, citation.start
-    if citation.document_id is None:
-        return None, None
+    if citation.document_id is None:  # a page of the web, as it read when the answer was written
+        return None, sheets.around_in(text, "text/markdown", text=text, start=0, claim=claim) if text else None
     if citation.kind == "attachment":
         file = Attachment.objects.visible_to(user).filter(pk=citation.document_id).first()
         return None, sheets.around_in(file.text, file.media_type, text=text, start=start, claim=claim) if file else None
@@ -100,6 +107,6 @@ def _of_running_turn(turn: Turn, n: int, user: User) -> Citation | None:
         page=item["page"],
         heading=item["heading"],
         url=item["url"],
-        text=chunk.text if chunk else item["snippet"] if item["kind"] == "attachment" else "",
+        text=chunk.text if chunk else item["snippet"] if item["kind"] in {"attachment", "web"} else "",
         start=chunk.start if chunk else None,
     )

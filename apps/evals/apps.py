@@ -7,3 +7,8 @@ class EvalsConfig(AppConfig):
     """The evals app."""
 
     name = "apps.evals"
+
+    def ready(self) -> None:
+        from apps.workspaces.exporting import EXPORTERS
+
+        EXPORTERS.register("evals", "apps.evals.keeping.export")

@@ -2,7 +2,7 @@
 
 from django.utils.translation import gettext_lazy as _
 
-from apps.common.errors import KnowSphereError
+from apps.common.errors import Conflict, KnowSphereError
 
 
 class BrokenDataset(KnowSphereError):
@@ -11,6 +11,13 @@ class BrokenDataset(KnowSphereError):
     code = "broken_dataset"
     status = 422
     user_message = _("The data set is broken: %(file)s, line %(line)s: %(reason)s. Nothing was run.")
+
+
+class DatasetNameTaken(Conflict):
+    """Two data sets of one workspace may not have the same name."""
+
+    code = "dataset_name_taken"
+    user_message = _("There is a data set called “%(name)s” in this workspace already. Choose another name.")
 
 
 class UnknownEvaluation(KnowSphereError):

@@ -1,4 +1,4 @@
-"""Reads of evaluation runs."""
+"""Reads of data sets and evaluation runs."""
 
 from typing import TYPE_CHECKING, Self
 
@@ -8,7 +8,39 @@ from apps.workspaces import rights
 from apps.workspaces.principals import Who
 
 if TYPE_CHECKING:
-    from apps.evals.models import EvalRun
+    from apps.evals.models import Case, Dataset, EvalRun
+
+
+class DatasetQuerySet(models.QuerySet["Dataset"]):
+    """Reads of data sets."""
+
+    def visible_to(self, who: Who) -> Self:
+        """Keep data sets that ``who`` may use (``rights.read``)."""
+        from apps.evals.models import DatasetShare
+
+        return self.filter(rights.read(who, "evaluations:read", DatasetShare))
+
+    def editable_by(self, who: Who) -> Self:
+        """Keep data sets that ``who`` may change, delete and share."""
+        from apps.evals.models import DatasetShare
+
+        return self.filter(rights.manage(who, "evaluations:write", DatasetShare))
+
+
+class CaseQuerySet(models.QuerySet["Case"]):
+    """Reads of cases: by the rights on their data set."""
+
+    def visible_to(self, who: Who) -> Self:
+        """Keep cases of data sets that ``who`` may use."""
+        from apps.evals.models import Dataset
+
+        return self.filter(dataset__in=Dataset.objects.visible_to(who))
+
+    def editable_by(self, who: Who) -> Self:
+        """Keep cases of data sets that ``who`` may change."""
+        from apps.evals.models import Dataset
+
+        return self.filter(dataset__in=Dataset.objects.editable_by(who))
 
 
 class EvalRunQuerySet(models.QuerySet["EvalRun"]):

@@ -2,7 +2,7 @@
 
 import asyncio
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from time import perf_counter, sleep
@@ -10,14 +10,15 @@ from typing import Any
 from uuid import UUID
 
 from django.core.files.base import ContentFile
+from django.utils.translation import gettext as _
 
 from apps.common.database import close_pool
-from apps.common.errors import KnowSphereError
+from apps.common.errors import KnowSphereError, NotFound
 from apps.common.text import storable
-from apps.evals.datasets import Passage, read_intent_set, read_retrieval_set
-from apps.evals.errors import UnknownEvaluation
+from apps.evals.datasets import IntentSet, Passage, read_intent_set, read_retrieval_set
+from apps.evals.errors import BrokenDataset, UnknownEvaluation
 from apps.evals.metrics import DEPTH, Score, score_labels, score_rankings
-from apps.evals.models import EvalRun
+from apps.evals.models import Case, Dataset, EvalRun
 from apps.knowledge import services as knowledge
 from apps.knowledge.models import Document, KnowledgeBase
 from apps.knowledge.retrieval.search import search
@@ -76,6 +77,56 @@ def run_evaluation(
         seconds=round(perf_counter() - began, 2),
         created_by=actor,
     )
+
+
+def run_dataset(*, dataset: Dataset, actor: User, progress: Progress = lambda stage, done, total: None) -> EvalRun:
+    """Run a data set of the workspace that came through ``visible_to``: its own base, searched as the actor.
+
+    A question whose documents are gone, or not the actor's to read, counts as failed.
+
+    Raises:
+        NotFound, NotAllowed: by the actor's role in the workspace; the base is gone.
+        BrokenDataset: there is no case in it.
+    """
+    require("run_evaluation", actor=actor, workspace=dataset.workspace)
+    cases = list(Case.objects.visible_to(actor).filter(dataset=dataset).order_by("created_at", "pk"))
+    if not cases:
+        raise BrokenDataset(file=dataset.name, line=0, reason=_("it has no questions"))
+    began = perf_counter()
+    if dataset.kind == Dataset.Kind.RETRIEVAL:
+        score, configuration = _search_own(dataset, cases, actor, progress)
+    else:
+        items = tuple((case.text, case.intent) for case in cases)
+        score, configuration = _score_intents(IntentSet(dataset.name, items), dataset.workspace, progress)
+    return EvalRun.objects.create(
+        workspace=dataset.workspace,
+        kind=dataset.kind,
+        dataset=dataset.name,
+        n=score.n,
+        scored=score.scored,
+        failed=score.failed,
+        metrics=score.metrics,
+        configuration=configuration | {"dataset": str(dataset.pk), "valid": score.valid},
+        seconds=round(perf_counter() - began, 2),
+        created_by=actor,
+    )
+
+
+def _search_own(
+    dataset: Dataset, cases: Sequence[Case], actor: User, progress: Progress
+) -> tuple[Score, dict[str, Any]]:
+    base = KnowledgeBase.objects.visible_to(actor).filter(pk__in=[dataset.knowledge_base_id]).first()
+    if base is None:
+        raise NotFound
+    readable = Document.objects.visible_to(actor).filter(knowledge_base=base, status=Document.Status.INDEXED)
+    there = set(readable.values_list("pk", flat=True))
+    relevant = {str(case.pk): {str(pk): 1 for pk in case.documents} for case in cases}
+    askable = {str(case.pk): case.text for case in cases if there.issuperset(case.documents)}
+    rankings: dict[str, list[str] | None] = dict.fromkeys(relevant)
+    rows_of = {pk: [str(pk)] for pk in there}
+    rankings |= asyncio.run(_rankings(actor, base.pk, askable, rows_of, progress))
+    configuration = {"embedding_model": base.embedding_model, "chunker": base.chunker, "corpus": len(there)}
+    return score_rankings(rankings, relevant), configuration
 
 
 def _run_retrieval(
@@ -171,10 +222,13 @@ async def _rankings(
 
 
 def _run_intent(folder: Path, workspace: Workspace, progress: Progress) -> tuple[Score, dict[str, Any]]:
-    dataset = read_intent_set(folder)
+    return _score_intents(read_intent_set(folder), workspace, progress)
+
+
+def _score_intents(dataset: IntentSet, workspace: Workspace, progress: Progress) -> tuple[Score, dict[str, Any]]:
     model = gateway.resolve("chat", workspace_id=workspace.pk, fast=True)
-    given = asyncio.run(_intents(model, [text for text, _ in dataset.items], progress))
-    return score_labels([intent for _, intent in dataset.items], given), {"model": model.reference}
+    given = asyncio.run(_intents(model, [text for text, _intent in dataset.items], progress))
+    return score_labels([intent for _text, intent in dataset.items], given), {"model": model.reference}
 
 
 async def _intents(model: ResolvedModel, texts: list[str], progress: Progress) -> list[str | None]:

@@ -7,6 +7,7 @@ the same as plain values for programs.
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 from uuid import UUID, uuid4
 
@@ -18,10 +19,11 @@ from apps.common.errors import NotFound
 from apps.conversations import frames, services, watching
 from apps.conversations.models import Conversation
 from apps.interop.completions import Answer
-from apps.knowledge.models import KnowledgeBase
+from apps.knowledge.models import Document, KnowledgeBase
 from apps.knowledge.retrieval import reading
 from apps.knowledge.retrieval.passages import Passage
 from apps.knowledge.retrieval.search import search
+from apps.workspaces import audit
 from apps.workspaces.models import User, Workspace
 
 MOST_BASES = 100
@@ -89,6 +91,11 @@ async def search_knowledge(caller: Caller, arguments: Search) -> Found:
         raise NotFound
     bases = arguments.knowledge_bases or known
     result = await search(caller.user, arguments.query, knowledge_bases=bases, top_k=arguments.top_k)
+    documents = {passage.document_id for passage in result.passages}
+    await in_db(
+        partial(audit.record, "bases.searched", who=caller.user, workspace_id=caller.workspace_id,
+                documents=sorted(map(str, documents)))
+    )  # fmt: skip
     text = _passages(result.passages) or f"Nothing was found for {arguments.query!r} ({result.empty_reason})."
     if result.degraded:
         text += f"\n\n(Without: {', '.join(result.degraded)})"
@@ -100,9 +107,15 @@ async def read_document(caller: Caller, arguments: Read) -> Found:
     given = {"document_id": arguments.document_id, "first": arguments.first, "count": arguments.count}
     if arguments.document_id not in await reading.readable(caller.user, [arguments.document_id]):
         raise NotFound
+    await in_db(_opened, caller, arguments.document_id)
     passages = await reading.list_chunks(caller.user, **given)  # type: ignore[arg-type]
     text = _passages(passages) or "The document has no passage there."
     return Found(text, {"passages": [_values(passage) for passage in passages]})
+
+
+def _opened(caller: Caller, document_id: UUID) -> None:
+    documents = Document.objects.visible_to(caller.user).select_related("knowledge_base", "folder")
+    audit.opened_all(documents.filter(pk=document_id), who=caller.user)
 
 
 async def ask(caller: Caller, arguments: Ask) -> Found:

@@ -152,6 +152,17 @@ class PageUnreachable(DocumentFailure):
     user_message = _("The page could not be fetched: %(reason)s. What was read of it before is still there; try again.")
 
 
+class NoRoom(DocumentFailure):
+    """A web page is larger than what the workspace, or the person who added it, may still store."""
+
+    code = "no_room"
+    status = 429
+    user_message = _(
+        "The page does not fit into what may still be stored here. What was read of it before is still there; "
+        "delete what is not needed, or ask an owner or the operator for more."
+    )
+
+
 class EmbeddingFailed(DocumentFailure):
     """The embedding model gave no usable vector for any part of the document."""
 

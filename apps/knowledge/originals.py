@@ -9,6 +9,7 @@ from django.http import HttpResponse, StreamingHttpResponse
 from django.utils.http import content_disposition_header
 
 from apps.knowledge.models import Document, DocumentImage
+from apps.knowledge.services.documents import storing
 
 PIECE_BYTES = 256 * 1024
 
@@ -18,8 +19,11 @@ def download(document: Document) -> StreamingHttpResponse:
 
     Raises:
         FileNotFoundError: the store has lost it.
+        StorageFailed: the store does not answer.
     """
-    return send(document.file.open("rb"), name=document.name, size_bytes=document.size_bytes)
+    with storing():
+        file = document.file.open("rb")
+    return send(file, name=document.name, size_bytes=document.size_bytes)
 
 
 def send(file: IO[Any], *, name: str, size_bytes: int) -> StreamingHttpResponse:
@@ -47,13 +51,12 @@ def text(document: Document) -> StreamingHttpResponse:
 
     Raises:
         FileNotFoundError: it has not been read yet, or the store has lost it.
+        StorageFailed: the store does not answer.
     """
     key = document.markdown_key or document.parsed.get("key", "")  # read, and not indexed yet
     if not key:
         raise FileNotFoundError
-    response = StreamingHttpResponse(
-        _pieces(default_storage.open(key, "rb")), content_type="text/markdown; charset=utf-8"
-    )
+    response = StreamingHttpResponse(_pieces(_opened(key)), content_type="text/markdown; charset=utf-8")
     response["Content-Security-Policy"] = "sandbox; default-src 'none'"
     response["X-Content-Type-Options"] = "nosniff"
     response["Cache-Control"] = "private, no-store"
@@ -65,13 +68,20 @@ def picture(image: DocumentImage) -> StreamingHttpResponse:
 
     Raises:
         FileNotFoundError: the store has lost it.
+        StorageFailed: the store does not answer.
     """
-    response = StreamingHttpResponse(_pieces(default_storage.open(image.key, "rb")), content_type=image.content_type)
+    response = StreamingHttpResponse(_pieces(_opened(image.key)), content_type=image.content_type)
     response["Content-Length"] = str(image.size_bytes)
     response["Content-Security-Policy"] = "sandbox; default-src 'none'"
     response["X-Content-Type-Options"] = "nosniff"
     response["Cache-Control"] = "private, max-age=3600"
     return response
+
+
+def _opened(key: str) -> IO[Any]:
+    with storing():
+        file: IO[Any] = default_storage.open(key, "rb")
+    return file
 
 
 async def _pieces(file: IO[bytes] | Any) -> AsyncIterator[bytes]:

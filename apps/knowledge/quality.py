@@ -7,7 +7,7 @@ from django.db.models import Count, Exists, F, OuterRef, Q
 from django.db.models.functions import Length
 from django.utils.translation import gettext_lazy as _
 
-from apps.knowledge.models import Chunk, ChunkVector, KnowledgeBase
+from apps.knowledge.models import Chunk, ChunkVector, KnowledgeBase, RetrievedPassage
 from apps.knowledge.querysets import ChunkQuerySet
 
 SHORT, LONG = 40, 4_000  # characters
@@ -41,6 +41,11 @@ def _headless(chunks: ChunkQuerySet, base: KnowledgeBase) -> ChunkQuerySet:
     return rows.exclude(text__regex=r"(^|\n)\|[ \t:|-]*-[ \t:|-]*\|[ \t]*(\n|$)")
 
 
+def _unused(chunks: ChunkQuerySet, base: KnowledgeBase) -> ChunkQuerySet:
+    used = RetrievedPassage.objects.filter(document_id=OuterRef("document"), content_hash=OuterRef("content_hash"))
+    return chunks.filter(~Exists(used), level=Chunk.PARENT, disabled=False)
+
+
 def _disabled(chunks: ChunkQuerySet, base: KnowledgeBase) -> ChunkQuerySet:
     return chunks.filter(level=Chunk.PARENT, disabled=True)
 
@@ -57,6 +62,7 @@ FINDINGS: dict[str, tuple[Any, Any, Finding]] = {
     "headless": (_("Table without heads"), _("Rows whose columns have no names."), _headless),
     "long": (_("Over-long"), _("More than a reader, or a model, takes in at once."), _long),
     "short": (_("Very short"), _("Hardly enough words to be found by, or to answer from."), _short),
+    "unused": (_("Never retrieved"), _("No answer has had these among its sources yet."), _unused),
     "disabled": (_("Disabled"), _("People chose that these are not found."), _disabled),
     "edited": (_("Edited"), _("People changed what these say."), _edited),
 }

@@ -7,14 +7,24 @@ from uuid import UUID
 from django.conf import settings
 from django.contrib.postgres.expressions import ArraySubquery
 from django.db import models
-from django.db.models import Count, Exists, OuterRef, Q
+from django.db.models import Count, Exists, OuterRef, Q, Subquery
+from django.db.models.functions import Coalesce
 
 from apps.common.text import storable
 from apps.workspaces import rights
 from apps.workspaces.principals import Principal, Who
 
 if TYPE_CHECKING:
-    from apps.knowledge.models import Chunk, Document, DocumentImage, Folder, Job, KnowledgeBase, Synonyms
+    from apps.knowledge.models import (
+        Chunk,
+        Document,
+        DocumentImage,
+        Folder,
+        Job,
+        KnowledgeBase,
+        MetadataField,
+        Synonyms,
+    )
 
 FAILED = ("error_parsing", "error_indexing")
 
@@ -38,12 +48,15 @@ class KnowledgeBaseQuerySet(models.QuerySet["KnowledgeBase"]):
             return self.none()
         return self.filter(rights.manage(who, "knowledge:write", KnowledgeBaseShare), deleted_at__isnull=True)
 
-    def with_counts(self) -> Self:
-        """Add ``document_count`` and ``ready_count``, both without deleted documents."""
-        alive = Q(documents__deleted_at__isnull=True)
-        ready = alive & Q(documents__status="indexed")
+    def with_counts(self, who: Who) -> Self:
+        """Add ``document_count`` and ``ready_count`` of the documents that ``who`` may read; others do not exist."""
+        from apps.knowledge.models import Document
+
+        mine = Document.objects.visible_to(who).filter(knowledge_base=OuterRef("pk")).order_by()
+        groups = mine.values("knowledge_base").annotate(all=Count("pk"), ready=Count("pk", filter=Q(status="indexed")))
         return self.annotate(
-            document_count=Count("documents", filter=alive), ready_count=Count("documents", filter=ready)
+            document_count=Coalesce(Subquery(groups.values("all")), 0),
+            ready_count=Coalesce(Subquery(groups.values("ready")), 0),
         )
 
     def with_rights(self, who: Who) -> Self:
@@ -101,6 +114,15 @@ class DocumentQuerySet(models.QuerySet["Document"]):
         if group == "failed":
             return self.filter(status__in=FAILED)
         return self.exclude(status__in=("indexed", *FAILED)) if group == "open" else self
+
+    def shown(self, *, name: str = "", state: str = "", tag: str = "", folder: "Folder | None" = None) -> Self:
+        """Keep what the table of a base shows: one folder's own, or with a filter all that fit in it and below."""
+        if not (name or state or tag):
+            return self.in_folder(folder.pk if folder else None)
+        found = self.named(name).in_state(state)
+        if tag:
+            found = found.tagged([tag])
+        return found.in_folders([folder.pk]) if folder else found
 
     def among(self, ids: Sequence[str]) -> Self:
         """Keep documents with these ids; what is no UUID is ignored, and so is what comes after 100."""
@@ -163,6 +185,22 @@ class FolderQuerySet(models.QuerySet["Folder"]):
     def within(self, folders: Iterable[UUID]) -> Self:
         """Keep these folders and all below them."""
         return self.filter(lineage__overlap=list(folders))
+
+
+class MetadataFieldQuerySet(models.QuerySet["MetadataField"]):
+    """Reads of the facts that bases keep of their documents."""
+
+    def visible_to(self, who: Who) -> Self:
+        """Keep those of the bases that ``who`` may read."""
+        from apps.knowledge.models import KnowledgeBase
+
+        return self.filter(knowledge_base__in=KnowledgeBase.objects.visible_to(who))
+
+    def editable_by(self, who: Who) -> Self:
+        """Keep those of the bases that ``who`` may manage."""
+        from apps.knowledge.models import KnowledgeBase
+
+        return self.filter(knowledge_base__in=KnowledgeBase.objects.editable_by(who))
 
 
 class SynonymsQuerySet(models.QuerySet["Synonyms"]):

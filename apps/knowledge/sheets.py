@@ -21,6 +21,7 @@ from apps.common.text import whole
 from apps.knowledge.claims import best_span
 from apps.knowledge.models import Chunk, Document
 from apps.knowledge.parsers.content_types import DOCX
+from apps.knowledge.services.documents import storing
 
 PASSAGES_A_PAGE = 40
 TEXT_WITHOUT_PASSAGES = 30_000  # characters shown of a document that is read but not indexed yet
@@ -116,6 +117,12 @@ def around_in(whole_text: str, content_type: str, *, text: str, start: int | Non
     marked = Span(place + marked_from, place + marked_to)
     html = _render(kind, window, max(begin, 0), (), marked, Span(place, end))
     return Sheet(html, target=_target(marked), marked=marked)
+
+
+def words_between(document: Document, start: str, end: str) -> str:
+    """Return what stands between two places of a document's Markdown; "" where they make no sense."""
+    span = _span(start, end)
+    return _markdown(document)[slice(*span)] if span else ""
 
 
 class _Passage(NamedTuple):
@@ -269,7 +276,7 @@ def _markdown(document: Document) -> str:
     if not key:
         return ""
     try:
-        with default_storage.open(key, "rb") as stored:
+        with storing(), default_storage.open(key, "rb") as stored:
             content: bytes = stored.read()
     except FileNotFoundError:  # the page says that there is no text
         return ""

@@ -6,15 +6,15 @@ and 1 ms of our CPU for a document of ten chunks, and a search never sees a part
 
 import hashlib
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from struct import Struct
 from tempfile import SpooledTemporaryFile
-from types import MappingProxyType
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
 from django.db import connection, transaction
-from django.db.models import Exists, Model, Q
+from django.db.models import Model, Q
 from django.utils import timezone
 
 from apps.common.text import storable
@@ -26,11 +26,13 @@ from apps.knowledge.models import (
     ChunkVector,
     Document,
     DocumentImage,
-    KnowledgeBase,
+    NextVector,
     PassageTokens,
     Posting,
+    RetrievedPassage,
     StagedVector,
 )
+from apps.knowledge.retrieval import vector_indexes
 
 if TYPE_CHECKING:
     import numpy as np
@@ -61,85 +63,111 @@ class Mark(NamedTuple):
     edited: bool = False
 
 
+class Batch(NamedTuple):
+    """A part of a generation. ``vectors`` is float32, one row a draft, of length 1, NaN where there is none.
+
+    A draft's ``parent`` is an index into ``drafts``. ``tokens`` are the signs of passages' tokens, by place,
+    where the model gives them; ``marks`` one a draft; ``failed`` of them the model refused.
+    """
+
+    drafts: Sequence[ChunkDraft]
+    vectors: "Vectors"
+    tokens: Mapping[int, bytes]
+    marks: Sequence[Mark]
+    failed: int = 0
+
+
+class _Rows:
+    """The rows of a generation as they go over the wire, in memory or, if there are many, on disk."""
+
+    def __init__(self, stack: ExitStack) -> None:
+        self.chunks, self.vectors, self.tokens, self.terms = (
+            stack.enter_context(SpooledTemporaryFile(max_size=IN_MEMORY_BYTES))  # noqa: SIM115
+            for _ in range(4)
+        )
+        self.passages = self.failed = self.embedded = 0
+        self.changed: set[UUID] = set()  # hashes of what people disabled or edited
+
+    def add(self, document: Document, batch: Batch, progress: Callable[[float], None]) -> None:
+        drafts, marks = batch.drafts, batch.marks
+        ids = _new_ids(len(drafts))
+        self.chunks.writelines(_chunk_rows(document, document.generation + 1, drafts, marks, ids))
+        self.vectors.writelines(_vector_rows(document, drafts, ids, batch.vectors))
+        self.tokens.writelines(_token_rows(document, ids, batch.tokens))
+        self.terms.writelines(_posting_rows(document, drafts, marks, ids, progress))
+        self.passages += sum(draft.level == PARENT for draft in drafts)
+        self.failed += batch.failed
+        self.embedded += len(batch.vectors)
+        self.changed |= {mark.content_hash for mark in marks if mark.disabled or mark.edited}
+
+
 def replace_generation(
     document: Document,
-    drafts: Sequence[ChunkDraft],
-    vectors: "Vectors",
-    tokens: Mapping[int, bytes] = MappingProxyType({}),
+    batches: Iterable[Batch],
     *,
-    marks: Sequence[Mark],
     model: str,
     markdown_key: str,
     metadata: dict[str, Any],
     page_count: int | None,
-    failed_chunks: int,
     progress: Callable[[float], None] = lambda share: None,
 ) -> bool:
     """Make the next generation of a claimed document live, and its old one gone. False if the claim is lost.
 
-    ``vectors`` is float32, one row a draft, of length 1, NaN where there is none; ``marks`` one a draft;
-    ``model`` names the model that made the vectors and must still be the base's own. ``tokens`` are the
-    signs of passages' tokens, by place, where the model gives them. ``progress`` is called while terms
-    are counted, which is the long part and done before the transaction, so that no row is locked
-    meanwhile; what it raises leaves everything as it was.
+    ``model`` names the model that made the vectors and must still be the base's own. ``progress`` is called
+    while terms are counted, which is the long part and done before the transaction, so that no row is
+    locked meanwhile; what it or ``batches`` raises leaves everything as it was.
     """
-    ids = _new_ids(len(drafts))
-    with SpooledTemporaryFile(max_size=IN_MEMORY_BYTES) as terms:
-        terms.writelines(_posting_rows(document, drafts, marks, ids, progress))
-        terms.seek(0)
-        return _commit(
-            document,
-            drafts,
-            marks,
-            ids,
-            vectors,
-            tokens,
-            terms,
-            model=model,
-            markdown_key=markdown_key,
-            metadata=metadata,
-            page_count=page_count,
-            failed_chunks=failed_chunks,
-        )
+    with ExitStack() as stack:
+        rows = _Rows(stack)
+        for batch in batches:
+            rows.add(document, batch, progress)
+        return _commit(document, rows, model=model, markdown_key=markdown_key, metadata=metadata, page_count=page_count)
 
 
-def _commit(
-    document: Document,
-    drafts: Sequence[ChunkDraft],
-    marks: Sequence[Mark],
-    ids: list[bytes],
-    vectors: "Vectors",
-    tokens: Mapping[int, bytes],
-    terms: IO[bytes],
-    *,
-    model: str,
-    **fields: Any,
-) -> bool:
+def _commit(document: Document, rows: _Rows, *, model: str, **fields: Any) -> bool:
     replaced, generation = document.generation, document.generation + 1
-    base = KnowledgeBase.objects.filter(pk=document.knowledge_base_id, embedding_model=model, deleted_at__isnull=True)
     settled: dict[str, Any] = document.settlement(
         Document.Status.INDEXED,
         parsed={},
         generation=generation,
-        chunk_count=sum(draft.level == PARENT for draft in drafts),
+        chunk_count=rows.passages,
+        failed_chunks=rows.failed,
         indexed_at=timezone.now(),
         **fields,
     )
+    if not connection.in_atomic_block and document.knowledge_base.dimensions:
+        vector_indexes.set_aside(document.knowledge_base_id, document.knowledge_base.dimensions, rows.embedded)
     with transaction.atomic():
-        if not document.mine().filter(Exists(base)).update(**settled):
+        if not _still_its_model(document, model) or not document.mine().update(**settled):
             return False
         document.record_attempt(chunk_count=settled["chunk_count"], failed_chunks=settled["failed_chunks"])
         if replaced:
             _erase_chunks(document.pk)
-            _mark_applied(document, marks)
+            _mark_applied(document, rows.changed)
             _carry_images(document, fresh=settled["markdown_key"] != document.markdown_key)
         StagedVector.objects.filter(document=document).delete()
-        _copy(Chunk, CHUNK_COLUMNS, _chunk_rows(document, generation, drafts, marks, ids))
-        _copy(ChunkVector, VECTOR_COLUMNS, _vector_rows(document, drafts, ids, vectors))
-        _copy(PassageTokens, SIGN_COLUMNS, _token_rows(document, ids, tokens))
-        _copy(Posting, POSTING_COLUMNS, iter(lambda: terms.read(BUFFER_BYTES), b""))
+        _copy(Chunk, CHUNK_COLUMNS, _blocks(rows.chunks))
+        _copy(ChunkVector, VECTOR_COLUMNS, _blocks(rows.vectors))
+        _copy(PassageTokens, SIGN_COLUMNS, _blocks(rows.tokens))
+        _copy(Posting, POSTING_COLUMNS, _blocks(rows.terms))
     document.take(settled)
     return True
+
+
+def _blocks(file: IO[bytes]) -> Iterator[bytes]:
+    file.seek(0)
+    return iter(lambda: file.read(BUFFER_BYTES), b"")
+
+
+def _still_its_model(document: Document, model: str) -> bool:
+    """Whether the base is there and goes by this model, until the transaction ends: a move to another waits for it."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT 1 FROM knowledge_knowledgebase WHERE id = %s AND embedding_model = %s AND deleted_at IS NULL"
+            " FOR SHARE",
+            [document.knowledge_base_id, model],
+        )
+        return cursor.fetchone() is not None
 
 
 def _carry_images(document: Document, *, fresh: bool) -> None:
@@ -151,9 +179,8 @@ def _carry_images(document: Document, *, fresh: bool) -> None:
         old.update(generation=document.generation + 1)
 
 
-def _mark_applied(document: Document, marks: Sequence[Mark]) -> None:
+def _mark_applied(document: Document, there: set[UUID]) -> None:
     """Note which of people's changes this generation has a passage for; the others are listed on the page."""
-    there = {mark.content_hash for mark in marks if mark.disabled or mark.edited}
     changes = ChunkOverride.objects.filter(document=document)
     changes.update(applied=Q(content_hash__in=there) if there else False)
 
@@ -167,11 +194,11 @@ def stage_vectors(document: Document, keys: Sequence[UUID], vectors: "Vectors") 
             _copy(StagedVector, columns, iter([rows]))
 
 
-def staged_vectors(document: Document) -> "dict[UUID, NDArray[np.float32]]":
-    """Return what an earlier attempt has embedded already, by the hash of its input."""
+def staged_vectors(document: Document, keys: Iterable[UUID]) -> "dict[UUID, NDArray[np.float32]]":
+    """Return what an earlier attempt has embedded already of these, by the hash of its input."""
     import numpy as np
 
-    rows = StagedVector.objects.filter(document=document).values_list("key", "embedding")
+    rows = StagedVector.objects.filter(document=document, key__in=set(keys)).values_list("key", "embedding")
     return {key: np.asarray(embedding, dtype=np.float32) for key, embedding in rows}
 
 
@@ -197,13 +224,14 @@ def erase_document(document_id: UUID) -> None:
     """Erase a document's row, chunks, vectors and postings in one transaction. Its files are the caller's."""
     with transaction.atomic():
         _erase_chunks(document_id)
+        RetrievedPassage.objects.filter(document_id=document_id).delete()
         Document.objects.filter(pk=document_id).delete()
 
 
 def _erase_chunks(document_id: UUID) -> None:
     """Delete without Django's collector, which would first load every row."""
     with connection.cursor() as cursor:
-        for model in (Posting, PassageTokens, ChunkVector):
+        for model in (Posting, PassageTokens, ChunkVector, NextVector):
             cursor.execute(f'DELETE FROM "{model._meta.db_table}" WHERE document_id = %s', [document_id])  # noqa: S608
         table = Chunk._meta.db_table
         # Children first: a parent's foreign key would otherwise look for its children row by row.

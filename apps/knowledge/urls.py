@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from apps.knowledge.views import chunking, chunks, documents, folders, jobs, knowledge_bases, search, sources
+from apps.knowledge.views import chunking, chunks, documents, folders, jobs, knowledge_bases, metadata, search, sources
 
 app_name = "knowledge"
 BASES, BASE, DOCUMENT = "knowledge-bases/", "knowledge-bases/<uuid:base_id>/", "documents/<uuid:document_id>/"
@@ -17,6 +17,7 @@ urlpatterns = [
     path(DOCUMENT, documents.show_document, name="show-document"),
     path(f"{DOCUMENT}original/", documents.download_original, name="download-original"),
     path(f"{DOCUMENT}pictures/<str:name>", documents.show_picture, name="show-picture"),
+    path(f"{DOCUMENT}pages/<int:number>/", documents.show_page, name="show-page"),
     path(f"{DOCUMENT}retry/", documents.retry_document, name="retry-document"),
     path(f"{DOCUMENT}cancel/", documents.cancel_document, name="cancel-document"),
     path("documents/", documents.upload_first, name="upload-first"),
@@ -37,6 +38,12 @@ urlpatterns = [
     path(f"{BASE}quality/", chunks.check_quality, name="check-quality"),
     path(f"{BASE}chunker/", chunking.configure_chunker, name="configure-chunker"),
     path(f"{BASE}chunker/save/", chunking.save_chunker, name="save-chunker"),
+    path(f"{BASE}model/", chunking.move_model, name="move-model"),
+    path(f"{BASE}fields/", metadata.list_fields, name="list-fields"),
+    path(f"{BASE}fields/add/", metadata.add_field, name="add-field"),
+    path("fields/<uuid:field_id>/delete/", metadata.delete_field, name="delete-field"),
+    path(f"{DOCUMENT}facts/", metadata.show_facts, name="show-facts"),
+    path(f"{DOCUMENT}facts/save/", metadata.save_facts, name="save-facts"),
     path("folders/<uuid:folder_id>/", folders.change_folder, name="change-folder"),
     path("folders/<uuid:folder_id>/delete/", folders.delete_folder, name="delete-folder"),
     path("jobs/<uuid:job_id>/cancel/", jobs.cancel_job, name="cancel-job"),

@@ -15,7 +15,7 @@ from apps.models import budgets
 from apps.models.accounting import Caller
 from apps.models.budget_rules import Rule, since, until
 from apps.models.models import TOKENS, Budget, Period, Scope, Spending
-from apps.workspaces import permissions
+from apps.workspaces import audit, permissions
 from apps.workspaces.models import Membership, User, Workspace
 
 UNITS = (TOKENS, "USD", "CNY", "EUR")
@@ -86,6 +86,7 @@ def set_budget(
         by_operator=by_operator,
         defaults={"amount": amount},
     )
+    _record("budget.set", budget, actor)
     transaction.on_commit(budgets.forget)
     return budget
 
@@ -102,8 +103,15 @@ def remove_budget(*, budget: Budget, actor: User) -> None:
             raise NotFound
     elif not Budget.objects.editable_by(actor).filter(pk=budget.pk).exists():
         raise NotFound
+    _record("budget.removed", budget, actor)
     budget.delete()
     transaction.on_commit(budgets.forget)
+
+
+def _record(action: str, budget: Budget, actor: User) -> None:
+    said = {"scope": budget.scope, "amount": str(budget.amount), "unit": budget.unit, "period": budget.period}
+    right = "operator" if budget.by_operator else ""
+    audit.record(action, who=actor, workspace_id=budget.workspace_id, target=budget, right=right, **said)
 
 
 def statuses(workspace: Workspace, rows: Sequence[Budget]) -> list[Status]:

@@ -21,7 +21,7 @@ from apps.models.providers import CUSTOM, VENDORS
 from apps.models.resolution import from_row
 from apps.models.trial import Trial, attempt_now
 from apps.models.users import uses_of
-from apps.workspaces import permissions
+from apps.workspaces import audit, permissions
 from apps.workspaces.models import User, Workspace
 
 CHANGEABLE = ("provider", "name", "base_url", "configuration", "is_default", "is_fast", "enabled", "fallback")
@@ -65,7 +65,9 @@ def add_model(
         configuration=configuration or {},
         is_default=is_default,
     )
-    return _stored(model)
+    made = _stored(model)
+    audit.did("model.added", made, who=actor)
+    return made
 
 
 @transaction.atomic
@@ -94,6 +96,7 @@ def change_model(*, model: ModelConfig, actor: User, api_key: str = "", **change
     if key or address != model.base_url or changes.get("name", before) != before:
         model.tested = {}  # what was found out then may not hold now
     model.base_url = address
+    audit.did("model.changed", model, who=actor, fields=sorted([*changes, *(["api_key"] if key else [])]))
     return _stored(model)
 
 
@@ -115,6 +118,9 @@ def choose_model(
     own.filter(**{role: True}).update(**{role: False})
     if model is not None:
         own.filter(pk=model.pk).update(**{role: True})
+    audit.record(
+        "model.chosen", who=actor, workspace_id=workspace.pk, target=model, name=model.name if model else "", job=kind
+    )
 
 
 @transaction.atomic
@@ -136,6 +142,7 @@ def delete_model(*, model: ModelConfig, actor: User) -> None:
             users=[{"kind": use.kind, "name": use.name} for use in named],
             hidden=len(uses) - len(named),
         )
+    audit.did("model.deleted", model, who=actor)
     model.delete()
     quirks.forget()
     pacing.forget()

@@ -20,12 +20,14 @@ from apps.knowledge.models import KnowledgeBase
 from apps.widgets import errors, origins, tokens
 from apps.widgets.models import Use, Visitor, Widget, new_public_id
 from apps.widgets.querysets import transcripts
-from apps.workspaces import permissions
+from apps.workspaces import audit, permissions
 from apps.workspaces.models import User, Workspace
 from apps.workspaces.principals import Principal
 from apps.workspaces.services import Subject, share, unshare
 from apps.workspaces.services.sharing import forget_widget, share_model
 
+READS_A_QUESTION = 20  # openings, changes of page and excerpts that a person may need to each question
+LEAST_READS = 300  # an hour, however few questions may be asked
 KEPT = timedelta(days=2)  # how long counts of past windows stay
 
 
@@ -37,14 +39,22 @@ def create_widget(*, workspace: Workspace, actor: User, name: str, **values: Any
         NotFound, NotAllowed: the actor does not own or administer the workspace.
     """
     permissions.require("manage_widgets", actor=actor, workspace=workspace)
-    return Widget.objects.create(workspace=workspace, created_by=actor, name=name, **values)
+    widget = Widget.objects.create(workspace=workspace, created_by=actor, name=name, **values)
+    _record("widget.made", widget, actor)
+    return widget
 
 
-def change_widget(*, widget: Widget, actor: User, **values: Any) -> None:
+@transaction.atomic
+def change_widget(*, widget: Widget, actor: User, action: str = "widget.changed", **values: Any) -> None:
     """Change settings of a widget that came through ``editable_by``; sites and limits count from now on."""
     for field, value in values.items():
         setattr(widget, field, value)
     widget.save(update_fields=[*values, "changed_at"])
+    _record(action, widget, actor, fields=sorted(values))
+
+
+def _record(action: str, widget: Widget, actor: User, **details: Any) -> None:
+    audit.record(action, who=actor, workspace_id=widget.workspace_id, target=widget, name=widget.name, **details)
 
 
 @transaction.atomic
@@ -68,19 +78,20 @@ def set_reach(*, widget: Widget, agent: Agent | None, bases: Iterable[KnowledgeB
 
 def renew_public_id(*, widget: Widget, actor: User) -> None:
     """Give the widget another name on other sites: the old snippet and its visitors' sessions end."""
-    change_widget(widget=widget, actor=actor, public_id=new_public_id())
+    change_widget(widget=widget, actor=actor, action="widget.renewed", public_id=new_public_id())
 
 
 def renew_identity_secret(*, widget: Widget, actor: User) -> str:
     """Make the secret with which a site signs who its visitors are; returned once."""
     secret = secrets.token_urlsafe(32)
-    change_widget(widget=widget, actor=actor, identity_secret=Secret(secret))
+    change_widget(widget=widget, actor=actor, action="widget.secret_made", identity_secret=Secret(secret))
     return secret
 
 
 @transaction.atomic
 def delete_widget(*, widget: Widget, actor: User) -> None:
     """Delete a widget with its visitors; their conversations are hidden at once and erased soon."""
+    _record("widget.deleted", widget, actor)
     hidden = transcripts(widget)
     Turn.objects.filter(conversation__in=hidden, status__in=Turn.ACTIVE).update(stop_requested=True)
     Conversation.objects.filter(widget_id=widget.pk).update(deleted_at=timezone.now())
@@ -189,6 +200,19 @@ def count_question(*, widget: Widget, visitor: Visitor, address: str) -> None:
     count(widget, f"address:{_of(address)}", most=widget.per_address_hour, window="hour")
     count(widget, "day", most=widget.per_day, window="day")
     Visitor.objects.filter(pk=visitor.pk).update(seen_at=timezone.now())
+
+
+@transaction.atomic
+def count_read(*, widget: Widget, visitor: Visitor, address: str) -> None:
+    """Take one look at what is there off the visitor's and the address's limits: many to each of their questions.
+
+    Raises:
+        TooManyQuestions: one of them is reached; none is counted.
+    """
+    most = max(LEAST_READS, READS_A_QUESTION * widget.per_visitor_hour)
+    count(widget, f"reads:{visitor.pk}", most=most, window="hour")
+    most = max(LEAST_READS, READS_A_QUESTION * widget.per_address_hour)
+    count(widget, f"reads:{_of(address)}", most=most, window="hour")
 
 
 def count(widget: Widget, subject: str, *, most: int, window: str) -> None:

@@ -1,16 +1,21 @@
 """Our rules for django-allauth: who may sign up, and what everybody who does is given."""
 
 import base64
+from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from allauth.account.adapter import DefaultAccountAdapter
 from allauth.mfa.adapter import DefaultMFAAdapter
+from allauth.mfa.models import Authenticator
 from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
 from django.conf import settings
+from django.db import transaction
 from django.http import HttpRequest
 
 from apps.common.errors import KnowSphereError
 from apps.common.fields import Secret
+from apps.common.rotation import Held
 from apps.workspaces import services
 from apps.workspaces.services.invitations import usable
 
@@ -56,6 +61,26 @@ class SecondStepAdapter(DefaultMFAAdapter):
     def decrypt(self, encrypted_text: str) -> str:
         """Return the secret of a row."""
         return Secret(token=base64.b64decode(encrypted_text), associated=TOTP_SECRET).reveal()
+
+
+def second_steps() -> Iterator[Held]:
+    """Yield the secrets of apps that give codes, and of recovery codes, for the rotation of MASTER_KEY."""
+    for pk in Authenticator.objects.exclude(type=Authenticator.Type.WEBAUTHN).values_list("pk", flat=True):
+        yield Held(f"second step {pk}", partial(_renew_second_step, pk))
+
+
+@transaction.atomic
+def _renew_second_step(pk: int) -> bool:
+    row = Authenticator.objects.select_for_update().filter(pk=pk).first()
+    sealed = next((name for name in ("secret", "seed") if row and name in row.data), None)
+    if row is None or sealed is None:
+        return False
+    secret = Secret(token=base64.b64decode(row.data[sealed]), associated=TOTP_SECRET)
+    if secret.is_current:
+        return False
+    row.data = {**row.data, sealed: base64.b64encode(secret.renewed().seal(TOTP_SECRET)).decode()}
+    row.save(update_fields=["data"])
+    return True
 
 
 def invited(request: HttpRequest) -> bool:

@@ -1,5 +1,7 @@
 """People, workspaces and rights for operators: ids and states, no tenant's content."""
 
+from typing import Any
+
 from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.helpers import ActionForm
@@ -9,7 +11,7 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
 from apps.common.errors import KnowSphereError
-from apps.workspaces import services
+from apps.workspaces import audit, services
 from apps.workspaces.models import (
     ApiKey,
     AuditEvent,
@@ -17,6 +19,7 @@ from apps.workspaces.models import (
     DepartmentMember,
     Invitation,
     Membership,
+    Notice,
     Quota,
     User,
     Workspace,
@@ -44,6 +47,33 @@ class ReadOnly:
         return request.user.is_superuser
 
 
+class Audited:
+    """What an operator changes by a form stands in the audit log: which fields, never their values."""
+
+    def log_addition(self, request: HttpRequest, obj: Any, message: Any) -> Any:
+        audit_admin(request, "added", obj, message)
+        return super().log_addition(request, obj, message)  # type: ignore[misc]
+
+    def log_change(self, request: HttpRequest, obj: Any, message: Any) -> Any:
+        audit_admin(request, "changed", obj, message)
+        return super().log_change(request, obj, message)  # type: ignore[misc]
+
+    def log_deletions(self, request: HttpRequest, queryset: QuerySet[Any]) -> Any:
+        for obj in queryset:
+            audit_admin(request, "deleted", obj, [])
+        return super().log_deletions(request, queryset)  # type: ignore[misc]
+
+
+def audit_admin(request: HttpRequest, act: str, obj: Any, message: Any) -> None:
+    """Write an operator's act into the log of the workspace that the row belongs to, else into nobody's."""
+    place = obj.pk if isinstance(obj, Workspace) else getattr(obj, "workspace_id", None)
+    parts = [part.get("changed", {}) for part in message if isinstance(part, dict)]
+    fields = [str(field) for part in parts for field in part.get("fields", [])]
+    action = f"{obj._meta.model_name}.{act}_by_operator"
+    actor: Any = request.user
+    audit.record(action, who=actor, workspace_id=place, target=obj, right="operator", fields=fields)
+
+
 class SupportForm(ActionForm):
     """Why an operator enters a workspace; the workspace reads it."""
 
@@ -51,18 +81,59 @@ class SupportForm(ActionForm):
 
 
 @admin.register(User)
-class UserAdmin(admin.ModelAdmin[User]):
+class UserAdmin(Audited, admin.ModelAdmin[User]):
     """People: lock and unlock."""
 
     list_display = ("id", "email", "is_active", "is_staff", "created_at")
     list_filter = ("is_active", "is_staff")
     search_fields = ("=id", "email")
     fields = ("email", "name", "is_active", "is_staff", "is_superuser")
-    readonly_fields = ("email", "name")
+    readonly_fields = ("email", "name", "is_active")
+    actions = ("lock", "unlock")
     show_full_result_count = False
 
     def has_delete_permission(self, request: HttpRequest, obj: object = None) -> bool:
         return False  # services.delete_person leaves nothing behind; a bare delete would
+
+    @admin.action(description=_("Lock out"), permissions=["change"])
+    def lock(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
+        """Shut every door to them at once."""
+        self._set_active(request, queryset, active=False)
+
+    @admin.action(description=_("Let in again"), permissions=["change"])
+    def unlock(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
+        """Let them sign in again."""
+        self._set_active(request, queryset, active=True)
+
+    def _set_active(self, request: HttpRequest, queryset: QuerySet[User], *, active: bool) -> None:
+        try:
+            for person in queryset:
+                services.set_active(user=person, active=active, operator=request.user)  # type: ignore[arg-type]
+        except KnowSphereError as error:
+            self.message_user(request, error.message, messages.ERROR)
+
+
+@admin.register(Notice)
+class NoticeAdmin(admin.ModelAdmin[Notice]):
+    """What operators tell everybody, or one workspace, between two moments."""
+
+    list_display = ("id", "workspace", "level", "begins_at", "ends_at", "dismissable")
+    list_filter = ("level",)
+    list_select_related = ("workspace",)
+    raw_id_fields = ("workspace",)
+    fields = ("text_en", "text_zh", "level", "workspace", "begins_at", "ends_at", "dismissable")
+    search_fields = ("=id", "=workspace__slug")
+    show_full_result_count = False
+
+    def save_model(self, request: HttpRequest, obj: Notice, form: Any, change: bool) -> None:
+        services.save_notice(notice=obj, actor=request.user)  # type: ignore[arg-type]
+
+    def delete_model(self, request: HttpRequest, obj: Notice) -> None:
+        services.delete_notice(notice=obj, actor=request.user)  # type: ignore[arg-type]
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Notice]) -> None:
+        for notice in queryset:
+            self.delete_model(request, notice)
 
 
 @admin.register(Workspace)
@@ -154,7 +225,7 @@ class AuditEventAdmin(ReadOnly, admin.ModelAdmin[AuditEvent]):
 
 
 @admin.register(Quota)
-class QuotaAdmin(admin.ModelAdmin[Quota]):
+class QuotaAdmin(Audited, admin.ModelAdmin[Quota]):
     """Limits of workspaces and people: the operator sets any of them."""
 
     list_display = ("id", "workspace", "user", "kind", "used", "limit")

@@ -10,6 +10,8 @@ class WorkspacesConfig(AppConfig):
     name = "apps.workspaces"
 
     def ready(self) -> None:
+        from apps.common.rotation import HOLDERS
         from apps.workspaces.tasks import schedule_sweeper
 
+        HOLDERS.register("second steps", "apps.workspaces.accounts.second_steps")
         post_migrate.connect(schedule_sweeper, sender=self, dispatch_uid="workspaces-schedule")

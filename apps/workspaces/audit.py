@@ -4,16 +4,25 @@ Services record what changes, in the transaction that changes it; views record w
 downloaded. Ids and names of things go in, never contents.
 """
 
+from collections.abc import Iterable, Iterator
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Model
+import orjson
+from django.db.models import Model, QuerySet
 
 from apps.common import logs
 from apps.common.database import set_local
 from apps.workspaces import rights
 from apps.workspaces.models import AuditEvent
 from apps.workspaces.principals import Principal, Who
+
+OF_OPERATORS = ("operator", "support")  # rights that nobody has but by being one
+BELOW_MANAGERS = ("member", "viewer")
+COLUMNS = (
+    *("id", "at", "kind", "actor_id", "credential_id", "action"),
+    *("target_kind", "target_id", "target_name", "right", "ip", "details"),
+)
 
 
 def record(
@@ -38,25 +47,71 @@ def record(
         details: more, as JSON.
     """
     principal = Principal.of(who)
-    AuditEvent.objects.create(
+    right = right or _by_share(right_of(principal, workspace_id), target)
+    _event(action, principal, workspace_id, target, name, right, details).save(force_insert=True)
+
+
+def _event(
+    action: str,
+    principal: Principal,
+    workspace_id: UUID | None,
+    target: Model | None,
+    name: str,
+    right: str,
+    details: dict[str, Any],
+) -> AuditEvent:
+    return AuditEvent(
         workspace_id=workspace_id,
-        kind=AuditEvent.Kind.SYSTEM if principal.kind == "nobody" else principal.kind,
+        kind=_kind_of(principal, right),
         actor_id=principal.user_id,
         credential_id=principal.key_id or principal.widget_id,
         action=action,
         target_kind=str(target._meta.verbose_name) if target is not None else "",
         target_id=target.pk if target is not None and isinstance(target.pk, UUID) else None,
         target_name=name[:255],
-        right=right or right_of(principal, workspace_id),
+        right=right,
         ip=logs.client_ip.get(),
         details=details,
     )
 
 
-def opened(row: Any, *, who: Who, right: str, action: str = "document.opened", **details: Any) -> None:
+def _by_share(role: str, target: Any) -> str:
+    """Return the right by which a member reads or changes a row: a share, where the role alone does not open it."""
+    if role not in BELOW_MANAGERS:
+        return role
+    return f"{role}, share" if getattr(target, "is_shut", getattr(target, "restricted", False)) else role
+
+
+def _kind_of(principal: Principal, right: str) -> str:
+    if right in OF_OPERATORS and principal.kind == "person":
+        return AuditEvent.Kind.OPERATOR
+    return AuditEvent.Kind.SYSTEM if principal.kind == "nobody" else principal.kind
+
+
+def did(action: str, row: Any, *, who: Who, **details: Any) -> None:
+    """Add that somebody changed a row that they may manage, in the transaction that does it."""
+    place = row.workspace_id
+    role = right_of(Principal.of(who), place)
+    right = f"{role}, share" if role in BELOW_MANAGERS else role
+    right = right if place else "operator"  # what belongs to no workspace, operators alone may change
+    record(action, who=who, workspace_id=place, target=row, name=getattr(row, "name", ""), right=right, **details)
+
+
+def opened(row: Any, *, who: Who, action: str = "document.opened", **details: Any) -> None:
     """Add that somebody read a row, of which the log keeps the name where it has one."""
     place = getattr(row, "workspace_id", None) or row.conversation.workspace_id
-    record(action, who=who, workspace_id=place, target=row, name=getattr(row, "name", ""), right=right, **details)
+    record(action, who=who, workspace_id=place, target=row, name=getattr(row, "name", ""), **details)
+
+
+def opened_all(rows: Iterable[Any], *, who: Who, action: str = "document.opened", **details: Any) -> None:
+    """Add that somebody read rows of one kind at once, one event for each of them."""
+    principal, roles = Principal.of(who), dict[UUID, str]()
+    events = []
+    for row in rows:
+        role = roles.get(row.workspace_id) or roles.setdefault(row.workspace_id, right_of(principal, row.workspace_id))
+        right = _by_share(role, row)
+        events.append(_event(action, principal, row.workspace_id, row, getattr(row, "name", ""), right, details))
+    AuditEvent.objects.bulk_create(events)
 
 
 def right_of(principal: Principal, workspace_id: UUID | None) -> str:
@@ -67,6 +122,39 @@ def right_of(principal: Principal, workspace_id: UUID | None) -> str:
     if found is None:
         return ""
     return "support" if found.support_until else str(found.role)
+
+
+# For the path of a question, which runs on a connection of its own: one statement, the right looked up within it.
+ASKED = """
+INSERT INTO workspaces_auditevent (
+    id, at, workspace_id, kind, actor_id, credential_id, action, target_kind, target_id, target_name, "right", ip,
+    details)
+SELECT gen_random_uuid(), now(), %(workspace)s, CASE WHEN m.support_until IS NULL THEN %(kind)s ELSE 'operator' END,
+    %(actor)s, %(credential)s, 'question.asked', %(target_kind)s, %(target)s, '',
+    CASE WHEN m.support_until IS NULL THEN coalesce(m.role, '') ELSE 'support' END, %(ip)s::inet, '{}'
+FROM (SELECT 1) AS one
+LEFT JOIN workspaces_membership m ON m.workspace_id = %(workspace)s AND m.user_id = %(actor)s
+"""
+
+
+def asked_statement(turn: Model, *, who: Who, workspace_id: UUID) -> tuple[str, dict[str, Any]]:
+    """Return the statement that adds that somebody asked a question; which one says the turn, until it is erased."""
+    principal = Principal.of(who)
+    return ASKED, {
+        "workspace": workspace_id,
+        "kind": principal.kind,
+        "actor": principal.user_id,
+        "credential": principal.key_id or principal.widget_id,
+        "target_kind": str(turn._meta.verbose_name),
+        "target": turn.pk,
+        "ip": logs.client_ip.get(),
+    }
+
+
+def as_lines(events: QuerySet[AuditEvent]) -> Iterator[bytes]:
+    """Yield events as JSON lines, the oldest first, however many there are."""
+    for event in events.order_by("at", "pk").values(*COLUMNS).iterator(chunk_size=1000):
+        yield orjson.dumps(event, default=str, option=orjson.OPT_APPEND_NEWLINE)
 
 
 def forget_workspace(workspace_id: UUID) -> None:

@@ -1,14 +1,14 @@
 """Forms of people and workspaces."""
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import date, datetime, time, timedelta
 from typing import Any
 
 from django import forms
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from apps.workspaces.models import Department, Membership, Quota, Role, Workspace
+from apps.workspaces.models import AuditEvent, Department, Membership, Quota, Role, Workspace
 from apps.workspaces.principals import SCOPES
 from apps.workspaces.services.sharing import Subject
 
@@ -178,6 +178,29 @@ class LimitForm(forms.Form):
         super().__init__(*args, **kwargs)
         choices = [(str(member.user_id), member.user.email) for member in members]
         self.fields["person"].choices = choices  # type: ignore[attr-defined]
+
+
+class LogFilterForm(forms.Form):
+    """Which entries of the audit log; days are those of the reader's time zone, both included."""
+
+    q = forms.CharField(label=_("Act, thing or e-mail address"), max_length=200, required=False)
+    kind = forms.ChoiceField(label=_("Who"), choices=[("", _("Anybody")), *AuditEvent.Kind.choices], required=False)
+    since = forms.DateField(label=_("Since"), required=False, widget=forms.DateInput(attrs={"type": "date"}))
+    until = forms.DateField(label=_("Until"), required=False, widget=forms.DateInput(attrs={"type": "date"}))
+
+    def chosen(self) -> dict[str, Any]:
+        """Return what was asked for, as ``AuditEvent.objects.chosen`` takes it; what does not fit is left out."""
+        self.is_valid()
+        given = {name: value for name, value in self.cleaned_data.items() if value}
+        if "since" in given:
+            given["since"] = _midnight(given["since"])
+        if "until" in given:
+            given["until"] = _midnight(given["until"]) + timedelta(days=1)
+        return given
+
+
+def _midnight(day: date) -> datetime:
+    return timezone.make_aware(datetime.combine(day, time.min))
 
 
 class DeleteWorkspaceForm(forms.Form):

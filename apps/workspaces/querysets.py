@@ -1,7 +1,9 @@
 """Reads of people, workspaces and what rights are made of."""
 
 from collections.abc import Collection
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Self
+from uuid import UUID
 
 from django.db import models
 from django.db.models import Q
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
         DepartmentMember,
         Invitation,
         Membership,
+        Notice,
         Quota,
         Workspace,
     )
@@ -131,11 +134,50 @@ class AuditEventQuerySet(models.QuerySet["AuditEvent"]):
         """Keep none: what happened is never changed."""
         return self.none()
 
+    def chosen(
+        self,
+        *,
+        action: str = "",
+        kind: str = "",
+        actor: UUID | None = None,
+        target: UUID | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        q: str = "",
+    ) -> Self:
+        """Keep events that fit all that is given; an action that ends with a dot is all of that kind of thing."""
+        wanted: dict[str, Any] = {
+            "action__startswith" if action.endswith(".") else "action": storable(action),
+            "kind": kind,
+            "actor": actor,
+            "target_id": target,
+            "at__gte": since,
+            "at__lt": until,
+        }
+        return self.filter(**{name: value for name, value in wanted.items() if value}).matching(q)
+
     def matching(self, text: str) -> Self:
         """Keep events whose act, thing or person's address has ``text`` in it."""
         text = storable(text)
         said = Q(action__icontains=text) | Q(target_name__icontains=text) | Q(actor__email__icontains=text)
         return self.filter(said) if text else self
+
+
+class NoticeQuerySet(models.QuerySet["Notice"]):
+    """Reads of operators' notices."""
+
+    def to_come(self) -> Self:
+        """Keep those that are shown now or later."""
+        return self.filter(ends_at__gt=Now())
+
+    def visible_to(self, who: Who) -> Self:
+        """Keep those for everybody, and for workspaces that ``who`` is in."""
+        mine = Q(workspace=None) | Q(workspace__in=_workspaces(who, "workspace:read"))
+        return self.filter(mine) if Principal.of(who).is_authenticated else self.none()
+
+    def editable_by(self, who: Who) -> Self:
+        """Keep none: they are the operators', in the admin."""
+        return self.none()
 
 
 class QuotaQuerySet(models.QuerySet["Quota"]):

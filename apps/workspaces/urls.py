@@ -11,6 +11,7 @@ urlpatterns = [
     path("account/", account.show_account, name="show-account"),
     path("account/change/", account.change_account, name="change-account"),
     path("account/delete/", account.delete_account, name="delete-account"),
+    path("account/notices/<uuid:notice_id>/dismiss/", account.dismiss_notice, name="dismiss-notice"),
     path("invitations/<str:token>/", people.show_invitation, name="show-invitation"),
     path("invitations/<str:token>/accept/", people.accept_invitation, name="accept-invitation"),
     path("<slug:slug>/members/", people.list_members, name="list-members"),

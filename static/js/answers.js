@@ -31,7 +31,10 @@ export function watchAnswers({ ask, busy }) {
     form.querySelector("[popover]")?.hidePopover();
     unlessBusy(() => again(form.closest("article"), ask, model));
   });
-  document.addEventListener("htmx:afterSwap", (event) => codes(event.target));
+  document.addEventListener("htmx:afterSwap", (event) => {
+    codes(event.target);
+    document.getElementById(event.detail.target.id)?.querySelector?.(".why[open]")?.scrollIntoView({ block: "nearest" });
+  });
   codes(page);
 }
 
@@ -111,8 +114,11 @@ async function copy(text) {
   toast(document.body.dataset.copied);
 }
 
-/** Give each piece of code a button that copies it. */
+/** Give each piece of code a button that copies it, and let the keyboard reach what scrolls sideways. */
 export function codes(inside) {
+  for (const box of inside.querySelectorAll?.(".answer pre, .answer .wide-box, .answer math[display=block]") ?? []) {
+    if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
+  }
   for (const code of inside.querySelectorAll?.(".answer pre") ?? []) {
     if (code.parentElement.className === "code") continue;
     const box = document.createElement("div");

@@ -12,6 +12,8 @@ let article = null; // whose sources are stepped through
 export function watchMarkers() {
   document.addEventListener("click", followed);
   document.addEventListener("keydown", pressed);
+  // A page that cannot be drawn leaves its text, which is there anyway.
+  panel.addEventListener("error", (event) => event.target.closest("[data-page-picture]")?.remove(), true);
   panel.addEventListener("toggle", (event) => {
     if (event.newState === "closed") marker?.focus();
   });
@@ -60,7 +62,7 @@ async function show(n, at, focus) {
   for (const other of document.querySelectorAll(".answer .cite[aria-current]")) other.removeAttribute("aria-current");
   for (const same of article.querySelectorAll(`.answer .cite[data-n="${n}"]`)) same.setAttribute("aria-current", "true");
   const body = panel.querySelector(".panel-body");
-  const place = body.querySelector("mark") ?? body.querySelector(".cited");
+  const place = body.querySelector("[data-page-picture]") ? null : (body.querySelector("mark") ?? body.querySelector(".cited"));
   if (place) body.scrollTop += place.getBoundingClientRect().top - body.getBoundingClientRect().top - body.clientHeight / 4;
   if (focus) body.focus({ preventScroll: true });
 }

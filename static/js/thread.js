@@ -3,6 +3,7 @@
 import { codes, watchAnswers } from "./answers.js";
 import { toast } from "./app.js";
 import { question, takeFiles, write } from "./composer.js";
+import { Past } from "./past.js";
 import { watchMarkers } from "./panel.js";
 import { ConversationSocket } from "./socket.js";
 import { LiveTurn } from "./turn.js";
@@ -13,6 +14,7 @@ const form = page.querySelector("[data-composer]");
 const words = page.querySelector("[data-words]").dataset;
 const offline = page.querySelector("[data-offline]");
 const toEnd = page.querySelector(".to-end");
+const behind = page.querySelector("[data-latest]"); // what stands after the last turn
 const sendButton = form.querySelector("[data-send]");
 const stopButton = form.querySelector("[data-stop]");
 const base = `/${location.pathname.split("/")[1]}/turns/TURN/`;
@@ -38,12 +40,13 @@ const resume = (turn) => socket.send({ type: "resume", turn: turn.id, after: tur
 
 /** After a break: turns that were asked elsewhere meanwhile. */
 async function catchUp() {
+  if ("past" in page.dataset) return;
   const response = await fetch(location.href).catch(() => null);
   if (!response?.ok || response.redirected) return;
   const fresh = new DOMParser().parseFromString(await response.text(), "text/html");
   for (const article of fresh.querySelectorAll("article[data-turn]")) {
     if (document.getElementById(article.id) || pending.size) continue;
-    toEnd.before(article);
+    behind.before(article);
     codes(article);
     if (!["queued", "running"].includes(article.dataset.status)) continue;
     turns.set(article.dataset.turn, new LiveTurn(article));
@@ -103,7 +106,7 @@ function place(turn, parent) {
     return false;
   }
   clearAfter(before);
-  toEnd.before(turn.article);
+  behind.before(turn.article);
   return true;
 }
 
@@ -126,6 +129,7 @@ async function finish(turn, event) {
   page.querySelector("[data-announce]").textContent = answered ? words.ready : words.broken;
   mode();
   follow();
+  past.forget();
 }
 
 function failed(event) {
@@ -140,7 +144,7 @@ function failed(event) {
 /** A question that was not taken goes back into the field; what it stood in place of comes back. */
 function takeBack({ frame, turn, replaced }) {
   turn.article.remove();
-  if (replaced.length) toEnd.before(...replaced);
+  if (replaced.length) behind.before(...replaced);
   else write(frame.text);
 }
 
@@ -192,7 +196,7 @@ function ask(frame, { replacing = null, files = [] } = {}) {
   if (!replacing && !frame.parent && !busy()) frame.parent = lastShown();
   for (const old of replaced) old.remove();
   const turn = LiveTurn.draw(frame.text, files);
-  toEnd.before(turn.article);
+  behind.before(turn.article);
   if (busy()) turn.wait(words.sayQueued);
   pending.set(frame.client_id, { frame, turn, replaced });
   if (!socket.send(frame)) turn.wait(words.waiting);
@@ -249,6 +253,7 @@ setInterval(() => {
   for (const { turn } of pending.values()) turn.tick();
 }, 100);
 
+const past = new Past(page, { busy, leave: (article) => turns.delete(article.dataset.turn) });
 watchMarkers();
 watchAnswers({ ask, busy });
 mode();

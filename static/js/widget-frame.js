@@ -9,8 +9,10 @@ const form = document.getElementById("ask");
 const question = document.getElementById("question");
 const notice = document.getElementById("notice");
 const said = document.getElementById("said");
+const stepWords = JSON.parse(document.getElementById("step-words").textContent);
 const MARKERS = /\s?\[\[c\d+\]\]|\s?\[\[?c?\d*$/g;
 const KEY = `ks-visitor${words.base}`;
+const DRAFT = `ks-draft${words.base}`;
 const inFrame = parent !== window;
 let token = sessionStorage.getItem(KEY) ?? "";
 let socket = null;
@@ -119,13 +121,21 @@ class Turn {
       this.closed = frame.end;
       this.open.textContent = this.text.slice(this.closed).replace(MARKERS, "").trimStart();
     } else if (frame.type === "sources") this.sources = frame.sources;
+    else if (frame.type === "step" || frame.type === "tool.started") this.step(frame);
     else if (frame.type === "turn.finished") this.end(frame);
     if (below) thread.scrollTop = thread.scrollHeight;
     return true;
   }
 
+  /** Say what is being done, while nothing is written. */
+  step(frame) {
+    if (frame.status && frame.status !== "started") return;
+    this.working.textContent = stepWords[frame.name]?.[0] ?? words.working;
+  }
+
   end(frame) {
     this.over = true;
+    tell("answered");
     this.working.hidden = true;
     if (!this.open.textContent) this.open.remove();
     if (frame.status === "stopped") this.remark(words.stopped);
@@ -143,6 +153,7 @@ class Turn {
 
   /** The sources that the answer names, in the order of their markers. */
   list() {
+    for (const box of this.answer.querySelectorAll("pre, .wide-box")) if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
     const shown = new Map();
     for (const link of this.answer.querySelectorAll("a.cite")) {
       const n = Number(link.dataset.n);
@@ -298,7 +309,7 @@ function ask(text) {
   }
   complain("");
   turn = new Turn(text);
-  turn.client = crypto.randomUUID();
+  turn.client = crypto.randomUUID?.() ?? `${Date.now()}-${Math.random().toString(36).slice(2)}`;
   turn.frame = { type: "ask", text, client_id: turn.client, language: document.documentElement.lang };
   thread.querySelector(".greeting").hidden = true;
   thread.scrollTop = thread.scrollHeight;
@@ -311,9 +322,12 @@ form.addEventListener("submit", (event) => {
   if (turn && !turn.over) return;
   ask(question.value);
   question.value = "";
+  sessionStorage.removeItem(DRAFT);
 });
+question.value = sessionStorage.getItem(DRAFT) ?? "";
+question.addEventListener("input", () => sessionStorage.setItem(DRAFT, question.value));
 question.addEventListener("keydown", (event) => {
-  if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
+  if (event.key === "Enter" && !event.shiftKey && !event.isComposing && event.keyCode !== 229) {
     event.preventDefault();
     form.requestSubmit();
   }

@@ -29,26 +29,34 @@
     host.style.cssText = "all:initial;position:fixed;z-index:2147483000;inset:auto";
     const root = host.attachShadow({ mode: "open" });
     const side = hello.position === "start" ? "left" : "right";
-    const style = document.createElement("style");
-    style.textContent = `
+    const style = new CSSStyleSheet(); // a style element would need the site's policy to allow it
+    style.replaceSync(`
       button{position:fixed;bottom:20px;${side}:20px;width:56px;height:56px;border:0;border-radius:50%;cursor:pointer;
         background:${hello.color};color:#fff;box-shadow:0 4px 12px rgb(0 0 0/.15),0 12px 32px rgb(0 0 0/.2)}
       button:focus-visible{outline:3px solid ${hello.color};outline-offset:3px}
       svg{width:26px;height:26px;display:block;margin:auto}
       iframe{position:fixed;bottom:92px;${side}:20px;width:400px;height:min(640px,calc(100dvh - 120px));border:1px solid rgb(128 128 128/.3);
         border-radius:16px;background:Canvas;color-scheme:light dark;box-shadow:0 4px 12px rgb(0 0 0/.1),0 24px 64px rgb(0 0 0/.22)}
+      .new button::after{content:"";position:absolute;top:0;${side}:0;width:12px;height:12px;border-radius:50%;background:#c4320a;border:2px solid #fff}
       [hidden]{display:none}
-      @media (max-width:640px){iframe{inset:0;width:100%;height:100dvh;border:0;border-radius:0}.open button{display:none}}`;
+      @media (max-width:640px){iframe{inset:0;width:100%;height:100dvh;border:0;border-radius:0}.open button{display:none}}`);
     const box = document.createElement("div");
     const bubble = document.createElement("button");
     bubble.type = "button";
     bubble.setAttribute("aria-label", hello.open);
     bubble.title = hello.title;
     bubble.setAttribute("aria-expanded", "false");
-    bubble.innerHTML =
-      '<svg viewBox="0 0 24 24" fill="none" stroke="currentColor" stroke-width="1.8" stroke-linejoin="round" aria-hidden="true"><path d="M4 5h16v11H9l-5 4z"/></svg>';
+    const drawn = (name, set, ...inside) => {
+      const made = document.createElementNS("http://www.w3.org/2000/svg", name);
+      for (const [key, value] of Object.entries(set)) made.setAttribute(key, value);
+      made.append(...inside);
+      return made;
+    };
+    const sign = { viewBox: "0 0 24 24", fill: "none", stroke: "currentColor", "stroke-width": "1.8", "stroke-linejoin": "round" };
+    bubble.append(drawn("svg", { ...sign, "aria-hidden": "true" }, drawn("path", { d: "M4 5h16v11H9l-5 4z" })));
     box.append(bubble);
-    root.append(style, box);
+    root.adoptedStyleSheets = [style];
+    root.append(box);
     document.body.append(host);
     let frame = null;
 
@@ -79,6 +87,11 @@
     addEventListener("message", (event) => {
       if (!frame || event.source !== frame.contentWindow || event.origin !== site) return;
       if (event.data?.knowsphere === "close") show(false);
+      else if (event.data?.knowsphere === "answered") {
+        if (!frame.hidden) return;
+        box.className = "new"; // until it is opened
+        bubble.setAttribute("aria-label", hello.unread);
+      }
       else if (event.data?.knowsphere === "ticket")
         greet()
           .then((found) => frame.contentWindow.postMessage({ knowsphereTicket: found.ticket }, site))

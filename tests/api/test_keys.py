@@ -82,6 +82,26 @@ def test_a_key_makes_no_key_that_may_more(api, key, acme):
     assert (answer.status_code, answer.json()["code"]) == (422, "invalid_input")
 
 
+def test_a_key_that_a_key_made_ends_with_it(api, key, acme, ann, handbook):
+    from apps.workspaces.models import ApiKey
+    from apps.workspaces.services import revoke_api_key
+
+    def make(headers):
+        body = {"name": "child", "scopes": ["knowledge:read", "workspace:write"]}
+        made = api("nobody").post(f"workspaces/{acme.pk}/api-keys", body, headers=headers)
+        assert made.status_code == 201, made.json()
+        return {"Authorization": f"Bearer {made.json()['key']}"}
+
+    other, first = key("knowledge:read"), key("knowledge:read", "workspace:write")
+    child = make(first)
+    grandchild = make(child)
+    assert api("nobody").get("knowledge-bases", headers=grandchild).status_code == 200
+    revoke_api_key(key=ApiKey.objects.get(made__made__isnull=False), actor=ann)
+    for headers in (first, child, grandchild):
+        assert api("nobody").get("knowledge-bases", headers=headers).status_code == 401
+    assert api("nobody").get("knowledge-bases", headers=other).status_code == 200
+
+
 def test_requests_are_counted_by_key_and_by_workspace(api, key, acme, settings):
     rates = settings.REST_FRAMEWORK["DEFAULT_THROTTLE_RATES"]
 

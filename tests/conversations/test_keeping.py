@@ -4,7 +4,10 @@ import json
 from uuid import uuid4
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
+from django.utils import timezone
 
 from apps.conversations.models import Citation, Conversation, Feedback, Message, Turn
 
@@ -166,14 +169,48 @@ def test_the_page_shows_one_branch_and_leads_to_the_others(client, ann, talk):
         assert client.get(there, {"turn": odd, "before": odd}).status_code == 200
 
 
-def test_a_long_conversation_shows_twenty_and_leads_up_and_down(client, ann, acme):
-    talk = Conversation.objects.create(workspace=acme, owner=ann, title="Long")
-    parent = None
-    for number in range(1, 61):
-        parent = Turn.objects.create(
-            conversation=talk, number=number, client_id=str(number), status="succeeded", question=str(number),
-            parent=parent,
+def long_talk(workspace, owner, count):
+    """A conversation of so many turns, each with an answer of some length."""
+    talk = Conversation.objects.create(workspace=workspace, owner=owner, title="Long")
+    turns, parent = [], None
+    for number in range(1, count + 1):
+        parent = Turn(
+            conversation=talk, number=number, client_id=str(number), status="succeeded", question=f"Question {number}",
+            parent=parent, finished_at=timezone.now(),
         )  # fmt: skip
+        turns.append(parent)
+    Turn.objects.bulk_create(turns)
+    said = [
+        Message(conversation=talk, turn=turn, role=role, text=f"{role} {turn.number}. " + "Some **words** more. " * 20)
+        for turn in turns
+        for role in ("user", "assistant")
+    ]
+    Message.objects.bulk_create(said)
+    return talk, turns
+
+
+def test_a_thousand_turns_are_drawn_like_forty(client, ann, acme):
+    client.force_login(ann)
+    seen = []
+    for count in (40, 1000):
+        talk, turns = long_talk(acme, ann, count)
+        there = f"/acme/conversations/{talk.pk}/"
+        client.get(there)
+        for query in ({}, {"before": str(turns[30].pk)}, {"turn": str(turns[0].pk)}):
+            with CaptureQueriesContext(connection) as asked:
+                page = client.get(there, query)
+            seen.append((count, len(page.context["turns"]), len(asked), len(page.content)))
+    short, long = seen[:3], seen[3:]
+    for (_forty, shown, queries, size), (_thousand, shown_too, queries_too, size_too) in zip(short, long, strict=True):
+        assert (shown_too, queries_too) == (shown, queries)
+        assert shown_too <= 20
+        assert size_too < size * 1.1
+        assert size_too < 250_000
+
+
+def test_a_long_conversation_shows_twenty_and_leads_up_and_down(client, ann, acme):
+    talk, turns = long_talk(acme, ann, 60)
+    parent = turns[-1]
     client.force_login(ann)
     there = f"/acme/conversations/{talk.pk}/"
 

@@ -97,8 +97,8 @@ HOSTILE = [
 ALLOWED = re.compile(
     r"""<(?:/?(?:p|em|strong|s|del|code|pre|blockquote|ul|li|h[1-6]|table|thead|tbody|tr|span)|ol|/ol|br|hr|/a|/t[hd]
         |/?m[a-z]+|math\ display="(?:block|inline)"|mo\ stretchy="(?:true|false)"
-        |ol\ start="\d+"|t[hd](?:\ class="(?:n|center)")?
-        |span\ class="(?:nowrap|cite-doc\ opt-s|)"(?:\ dir="auto")?
+        |ol\ start="\d+"|/div|div\ class="wide-box"|t[hd](?:\ class="(?:n|center)")?
+        |span\ class="(?:nowrap|cite-doc\ opt-s|h[a-z]|)"(?:\ dir="auto")?
         |a\ (?:class="cite"\ href="\#c\d+"\ data-n="\d+"\ data-doc="[^"<>]*"\ aria-label="[^"<>]*"
              |href="(?:https?|mailto):[^"<>]*"(?:\ title="[^"<>]*")?)\ rel="[a-z ]+")>""",
     re.VERBOSE,
@@ -190,6 +190,25 @@ def test_formulas_and_emphasis_in_both_languages(text, there, gone):
     html = render_markdown(text)
     assert [word for word in there if word not in html] == []
     assert [word for word in gone if word in html] == []
+
+
+def test_code_has_classes_and_no_styles():
+    html = render_markdown("```python\ndef f(x):  # [[c1]]\n    return '<b>'\n```", [source(1)])
+    assert '<span class="hk">def</span> <span class="hf">f</span>' in html
+    assert "&lt;b&gt;" in html
+    assert "style=" not in html
+    assert re.sub("<[^>]+>", "", html).strip() == "def f(x):  # [[c1]]\n    return '&lt;b&gt;'"
+
+
+@pytest.mark.parametrize("fence", ["mermaid\nx = 1", "python\n" + "x" * 600, "json\n" + '{"a": 1}\n' * 2000])
+def test_code_that_would_cost_too_much_stays_plain(fence):
+    assert "<span" not in render_markdown(f"```{fence}\n```")
+
+
+def test_a_wide_table_scrolls_in_a_box_of_its_own():
+    html = render_markdown("|a|b|\n|-|-:|\n|1|2|\n\nText.")
+    assert html.startswith('<div class="wide-box"><table>')
+    assert "</table></div>\n<p>Text.</p>" in html
 
 
 @pytest.mark.parametrize("text", ["$" * 3000, "\\(" * 3000, "$a" * 3000, "${" * 1900, "\\[" + "\\" * 3000])

@@ -1,26 +1,19 @@
 """From an uploaded file to rows: what each step leaves, and what a failure leaves."""
 
-import errno
-import resource
-import threading
-import time
 from datetime import timedelta
-from pathlib import Path
 from uuid import uuid4
 
 import pytest
-from django.core.files.storage import FileSystemStorage, default_storage
+from django.core.files.storage import default_storage
 from django.utils import timezone
 from django_q.models import OrmQ
 
 from apps.common.errors import KnowSphereError
 from apps.knowledge import services
-from apps.knowledge.errors import BusyDocument, NoSpace, StorageFailed, failure
+from apps.knowledge.errors import failure
 from apps.knowledge.models import Chunk, ChunkVector, Document, Posting
-from apps.knowledge.services import work
 from apps.knowledge.services.ingestion import index_document, parse_document
-from apps.knowledge.services.sweeping import erase_deleted, recover_expired, sweep, sweep_files
-from apps.knowledge.services.work import REPORT_EVERY_S
+from apps.knowledge.services.sweeping import erase_deleted, sweep_files
 from apps.models.models import UsageRecord
 from tests.vendor import Reply
 
@@ -136,71 +129,6 @@ def test_nul_and_surrogates_reach_no_row(ingest):
     assert "beforeafter hidden" in Chunk.objects.get(document=document).text
 
 
-def test_only_one_of_two_gets_a_step(add, embedder):
-    document, rival = add(GUIDE), None
-    rival = Document.objects.get(pk=document.pk)
-    assert document.claim(Status.PARSING, among=[Status.UPLOADED], lease=timedelta(seconds=30))
-    with pytest.raises(BusyDocument):
-        parse_document(document=rival)
-    assert services.ingest_document(document.pk) == Status.PARSING
-
-
-def test_a_worker_that_lost_its_claim_changes_nothing(add, embedder):
-    document = add(GUIDE)
-    document.claim(Status.PARSING, among=[Status.UPLOADED], lease=timedelta(seconds=-1))
-    late = Document.objects.get(pk=document.pk)
-    assert services.ingest_document(document.pk) == Status.INDEXED
-    assert late.settle(Status.ERROR_PARSING, "broken_file") is False
-    document.refresh_from_db()
-    assert (document.status, document.generation) == (Status.INDEXED, 1)
-
-
-@pytest.mark.parametrize(("busy", "start"), [(Status.PARSING, Status.UPLOADED), (Status.INDEXING, Status.PARSED)])
-def test_work_of_a_dead_worker_goes_back_to_the_queue_and_then_aside(add, embedder, busy, start):
-    document = add(GUIDE)
-    OrmQ.objects.all().delete()
-    if busy == Status.INDEXING:
-        parse_document(document=document)
-    for times in (1, 2, 3):
-        assert document.claim(busy, among=[start], lease=timedelta(seconds=-1))
-        assert recover_expired(Document.objects.all()) == 1
-        assert recover_expired(Document.objects.all()) == 0
-        document.refresh_from_db()
-        assert document.interruptions == times
-        assert OrmQ.objects.count() == min(times, 2)
-    assert (document.status, document.error_code) == (Document.FAILED[busy], "worker_lost")
-    services.retry_document(document=document, actor=None)
-    assert services.ingest_document(document.pk) == Status.INDEXED
-    document.refresh_from_db()
-    assert (document.interruptions, document.error_code) == (0, "")
-
-
-def test_a_lease_that_is_still_good_is_left_alone(add):
-    document = add(GUIDE)
-    document.claim(Status.PARSING, among=[Status.UPLOADED], lease=timedelta(seconds=30))
-    assert set(sweep().values()) == {0}
-
-
-def test_a_task_lost_with_its_worker_is_queued_again_once_nothing_else_waits(add):
-    document, other = add(GUIDE), add("other", "other.md")
-    later = timezone.now() + timedelta(hours=1)
-    OrmQ.objects.filter(pk=OrmQ.objects.earliest("pk").pk).update(lock=later)  # as a worker's that was killed
-    Document.objects.filter(pk=document.pk).update(changed_at=timezone.now() - timedelta(minutes=2))
-    assert sweep()["requeued"] == 0
-    OrmQ.objects.update(lock=later)
-    assert sweep()["requeued"] == 1
-    assert sweep()["requeued"] == 0
-    assert OrmQ.objects.filter(lock__lt=later).count() == 1
-    assert other.status == Status.UPLOADED
-
-
-def test_running_a_task_again_does_not_index_again(ingest):
-    document = ingest(GUIDE)
-    services.ingest_document(document.pk)
-    document.refresh_from_db()
-    assert document.generation == 1
-
-
 def test_the_old_generation_answers_until_the_new_one_is_whole(ingest, embedder):
     document = ingest(GUIDE)
     before = rows(document)
@@ -275,42 +203,6 @@ def test_a_later_document_uses_the_bases_own_model(ingest, settings, handbook):
     assert "not configured" in failure(document.error_code, document.error_details).message
 
 
-def test_a_waiting_document_is_cancelled_at_once_and_can_go_on(add, embedder, ann):
-    document = add(GUIDE)
-    services.cancel_document(document=document, actor=ann)
-    assert (document.status, document.error_code) == (Status.ERROR_PARSING, "cancelled")
-    assert services.ingest_document(document.pk) == Status.ERROR_PARSING
-    services.retry_document(document=document, actor=ann)
-    assert services.ingest_document(document.pk) == Status.INDEXED
-    with pytest.raises(BusyDocument):
-        services.cancel_document(document=document, actor=ann)
-
-
-@pytest.mark.django_db(transaction=True)
-def test_a_running_document_is_cancelled_at_the_next_check(add, embedder, ann, in_thread):
-    document = add("\n\n".join(f"# {at}\n\nText of section {at}." for at in range(70)))
-    asked, go_on = threading.Event(), threading.Event()
-
-    def answer(request):
-        if len(request.body["input"]) > 1:
-            asked.set()
-            return Reply(hold=go_on)
-        return Reply()
-
-    embedder.otherwise = answer
-    worker = in_thread(services.ingest_document, document.pk)
-    assert asked.wait(10)
-    document.refresh_from_db()
-    assert (document.status, document.stage) == (Status.INDEXING, "embedding")
-    services.cancel_document(document=document, actor=ann)
-    time.sleep(REPORT_EVERY_S)
-    go_on.set()
-    worker.join(10)
-    document.refresh_from_db()
-    assert (document.status, document.error_code) == (Status.ERROR_INDEXING, "cancelled")
-    assert rows(document) == (0, 0, 0)
-
-
 def test_a_deleted_document_is_unreachable_at_once_and_erased_later(ingest, ann, embedder):
     document = ingest(GUIDE)
     folder = f"documents/{document.workspace_id}/{document.pk}"
@@ -355,117 +247,3 @@ def test_files_without_a_row_are_swept_and_others_stay(ingest, monkeypatch):
     assert not any(default_storage.exists(orphan) for orphan in orphans)
     assert default_storage.exists(document.markdown_key)
     assert default_storage.exists(document.file.name)
-
-
-@pytest.mark.django_db(transaction=True)
-def test_two_workers_at_once_make_one_generation(add, embedder, in_thread):
-    document = add(GUIDE)
-    for thread in [in_thread(services.ingest_document, document.pk) for _ in range(4)]:
-        thread.join(20)
-    document.refresh_from_db()
-    assert (document.status, document.generation, document.attempt) == (Status.INDEXED, 1, 2)
-
-
-@pytest.fixture
-def little_room(monkeypatch):
-    """Let the store write no file beyond 64 KB: the system keeps what fitted, as a full disk does."""
-    save = FileSystemStorage._save
-
-    def limited(self, name, content):
-        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, hard))
-        try:
-            return save(self, name, content)
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-
-    return lambda: monkeypatch.setattr(FileSystemStorage, "_save", limited)
-
-
-def stored_files():
-    root = Path(default_storage.location)
-    return {str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()}
-
-
-def test_half_an_original_is_not_left(add, little_room):
-    before = stored_files()
-    little_room()
-    with pytest.raises(StorageFailed):
-        add("word " * 100_000)
-    assert stored_files() == before
-
-
-def test_half_a_markdown_is_not_left(add, embedder, little_room):
-    document = add("word " * 100_000)
-    before = stored_files()
-    little_room()
-    parse_document(document=document)
-    assert (document.status, document.error_code) == (Status.ERROR_PARSING, "storage_failed")
-    assert stored_files() == before
-
-
-def test_a_full_disk_at_the_upload_leaves_nothing(add, monkeypatch):
-    def full(self, name, content):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(FileSystemStorage, "_save", full)
-    with pytest.raises(NoSpace):
-        add(GUIDE)
-    assert not Document.objects.exists()
-    assert not OrmQ.objects.exists()
-
-
-def test_a_full_disk_while_reading_is_said_and_can_be_tried_again(add, embedder, monkeypatch):
-    document = add(GUIDE)
-
-    def full(self, name, content):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(FileSystemStorage, "_save", full)
-        parse_document(document=document)
-    assert (document.status, document.error_code, document.parsed) == (Status.ERROR_PARSING, "no_space", {})
-    services.retry_document(document=document, actor=None)
-    assert services.ingest_document(document.pk) == Status.INDEXED
-
-
-def test_a_full_disk_of_the_database_keeps_the_old_generation(ingest):
-    from django.db import connection
-
-    document = ingest(GUIDE)
-    before, key = rows(document), document.markdown_key
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS"
-            " $$ BEGIN RAISE EXCEPTION 'full' USING ERRCODE = '53100'; END $$;"
-            "CREATE TRIGGER full_disk BEFORE INSERT ON knowledge_posting EXECUTE FUNCTION full_disk()"
-        )
-    index_document(document=document)
-    assert (document.status, document.error_code) == (Status.ERROR_INDEXING, "no_space")
-    document.refresh_from_db()
-    assert (document.status, document.generation, rows(document)) == (Status.ERROR_INDEXING, 1, before)
-    assert default_storage.exists(key)
-
-
-@pytest.mark.django_db(transaction=True)
-def test_a_slow_model_does_not_cost_the_lease(add, embedder, in_thread, monkeypatch):
-    monkeypatch.setattr(work, "RENEW_EVERY_S", 0.05)
-    monkeypatch.setattr(work, "HEART", work.Heart())
-    document = add(GUIDE)
-    parse_document(document=document)
-    asked, go_on = threading.Event(), threading.Event()
-
-    def answer(request):
-        if len(request.body["input"]) > 1:
-            asked.set()
-            return Reply(hold=go_on)
-        return Reply()
-
-    embedder.otherwise = answer
-    worker = in_thread(lambda: index_document(document=document, lease=timedelta(seconds=0.5)))
-    assert asked.wait(10)
-    time.sleep(0.8)
-    assert sweep()["recovered"] == 0
-    go_on.set()
-    worker.join(20)
-    assert (document.status, document.attempt) == (Status.INDEXED, 2)

@@ -125,6 +125,33 @@ def test_a_page_that_is_gone_is_said_and_what_was_read_still_answers(page, site,
     assert work(document).status == Status.INDEXED
 
 
+def test_a_page_takes_up_what_it_weighs_and_gives_it_back(page, site, ann, acme, monkeypatch):
+    used = lambda: {  # noqa: E731
+        (row.kind, row.user_id is None): row.used
+        for row in Quota.objects.filter(workspace=acme, kind__in=["storage", "documents"])
+    }
+    document = page()
+    size = len(site.body)
+    both = {(kind, whose): count for kind, count in (("storage", size), ("documents", 1)) for whose in (True, False)}
+    assert used() == both
+    assert document.size_bytes == size
+    site.body = PAGE.format("ten, and on Sundays from eleven")
+    services.refresh_page(document=document, actor=ann)
+    document = work(document)
+    both |= {("storage", whose): len(site.body) for whose in (True, False)}
+    assert used() == both
+
+    Quota.objects.filter(workspace=acme, user=None, kind="storage").update(limit=len(site.body) + 10)
+    site.body = PAGE.format("noon " * 100)
+    services.refresh_page(document=document, actor=ann)
+    document = work(document)
+    assert (document.status, document.error_code, document.generation) == ("error_parsing", "no_room", 2)
+    assert used() == both
+    Document.objects.update(deleted_at=timezone.now() - timedelta(seconds=11))
+    sweep()
+    assert set(used().values()) == {0}
+
+
 def test_an_address_inside_is_not_fetched(page, settings, site):
     settings.OUTBOUND_ALLOW = []
     document = page()

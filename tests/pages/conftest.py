@@ -4,6 +4,7 @@ import os
 import shutil
 import zipfile
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect, sync_playwright
@@ -74,6 +75,12 @@ def new_tab(chromium, faults):
     yield new_tab
     for context in contexts:
         context.close()
+
+
+def photograph(page, name):
+    """Leave a picture of what a tab shows in the folder that PAGES_SHOTS names, if it names one."""
+    if folder := os.environ.get("PAGES_SHOTS"):
+        page.screenshot(path=Path(folder) / f"{name}.png")
 
 
 def write_docx(path, paragraphs):

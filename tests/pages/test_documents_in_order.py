@@ -79,6 +79,98 @@ def test_a_batch_runs_and_its_end_is_told_once(post, get, client, documents, han
     assert client.get(address).status_code == 204
 
 
+def test_an_act_reaches_all_that_the_filter_shows_on_whichever_page(post, get, documents, handbook, monkeypatch):
+    from apps.knowledge.views import knowledge_bases
+
+    monkeypatch.setattr(knowledge_bases, "ROWS", 1)
+    shown = get("show-knowledge-base", handbook.pk, q=".md")
+    assert 'name="all"' in shown
+    assert 'name="all"' not in get("show-knowledge-base", handbook.pk, q="1.md")
+    post("act-on-documents", handbook.pk, act="tag", tag="red", all="1", q="1.md", state="")
+    assert list(Document.objects.order_by("name").values_list("tags", flat=True)) == [[], ["red"]]
+    post("act-on-documents", handbook.pk, act="tag", tag="blue", all="1", q="", state="")
+    assert Document.objects.filter(tags__contains=["blue"]).count() == 2
+    post("act-on-documents", handbook.pk, act="delete", all="1", q="", state="failed")
+    assert Document.objects.filter(deleted_at__isnull=True).count() == 2  # none has failed
+    post("act-on-documents", handbook.pk, act="delete", all="1", with_tag="red")
+    assert Document.objects.get(deleted_at__isnull=True).name == "0.md"
+
+
+def test_readers_do_not_see_what_was_switched_off_and_changes_that_found_no_passage_are_listed(
+    post, get, client, documents, embedder, ann, bea, acme
+):
+    chunk = Chunk.objects.filter(document=documents[0], level=0).earliest("ordinal")
+    services.disable_chunk(chunk=chunk, actor=ann)
+    assert "First words" in get("list-chunks", documents[0].pk)
+    client.force_login(bea)
+    assert "First words" not in get("list-chunks", documents[0].pk)
+    assert "Second words" in get("list-chunks", documents[0].pk)
+    documents[0].refresh_from_db()
+    file = ContentFile(b"# Other\n\nNothing of it is left.")
+    services.replace_content(document=documents[0], file=file, actor=ann)
+    services.ingest_document(documents[0].pk)
+    client.force_login(ann)
+    assert "First words" in get("list-chunks", documents[0].pk)  # listed, to be let go by hand
+    client.force_login(bea)
+    assert "First words" not in get("list-chunks", documents[0].pk)
+
+
+def test_passages_that_no_answer_had_are_named(get, documents, handbook):
+    from django.db import connection
+
+    from apps.knowledge.models import RetrievedPassage
+    from apps.knowledge.retrieval.usage import NOTE
+
+    used, _ = Chunk.objects.filter(document=documents[0], level=0).order_by("ordinal")[:2]
+    with connection.cursor() as cursor:
+        for _ in range(2):
+            cursor.execute(NOTE, [[used.pk, used.pk]])
+    assert RetrievedPassage.objects.get().times == 2
+    listed = get("check-quality", handbook.pk, kind="unused")
+    assert ("First words" in listed, "Second words" in listed) == (True, True)  # of the other document
+    services.index_document(document=documents[0])  # by its text the passage is known again
+    listed = get("check-quality", handbook.pk, kind="unused")
+    assert listed.count("First words") == 1
+    services.delete_document(document=documents[0], actor=documents[0].uploaded_by)
+    from apps.knowledge.storage import erase_document
+
+    erase_document(documents[0].pk)
+    assert not RetrievedPassage.objects.exists()
+
+
+def test_jobs_and_quality_cost_as_many_queries_for_a_thousand_rows_as_for_ten(get, documents, handbook, ann):
+    from django.db import connection
+    from django.test.utils import CaptureQueriesContext
+
+    def cost():
+        found = []
+        for route in ("list-jobs", "check-quality", "show-knowledge-base"):
+            with CaptureQueriesContext(connection) as queries:
+                get(route, handbook.pk)
+            found.append(len(queries))
+        return found
+
+    def grow(jobs, chunks):
+        start = Chunk.objects.count()
+        Job.objects.bulk_create(
+            Job(workspace=handbook.workspace, knowledge_base=handbook, kind="parse", scope=f"{start}-{at}",
+                status="running", created_by=ann)
+            for at in range(jobs)
+        )  # fmt: skip
+        Chunk.objects.bulk_create(
+            Chunk(knowledge_base=handbook, document=documents[0], generation=1, level=0, ordinal=start + at,
+                  text=f"Passage {at % 5}", content_hash=documents[0].pk, start=0, end=1)
+            for at in range(chunks)
+        )  # fmt: skip
+
+    grow(10, 10)
+    get("list-jobs", handbook.pk)  # what is looked up once
+    few = cost()
+    grow(1_000, 1_000)
+    assert cost() == few
+    assert max(few) <= 40
+
+
 def test_a_passage_is_found_edited_and_disabled_from_its_page(post, get, documents, embedder):
     document = documents[0]
     shown = get("list-chunks", document.pk)

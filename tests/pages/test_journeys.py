@@ -6,7 +6,10 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.conversations.live.conftest import conversation, db, people, server, session  # noqa: F401 (fixtures)
-from tests.pages.test_thread import ask, await_status, open_tab, shown  # noqa: F401
+from tests.conversations.scripted import DOCUMENT
+from tests.knowledge.files import pdf
+from tests.pages.conftest import photograph
+from tests.pages.test_thread import ask, await_status, open_tab, shown, until  # noqa: F401
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("live-thread")]
 
@@ -18,7 +21,8 @@ PHONE = {"viewport": {"width": 390, "height": 844}, "locale": "zh-CN", "color_sc
 def page(request, open_tab, faults):  # noqa: F811
     page = open_tab(**(DESK if request.param.startswith("en") else PHONE))
     expect(page.locator("html")).to_have_attribute("lang", "en" if request.param.startswith("en") else "zh-hans")
-    return page
+    yield page
+    photograph(page, f"{request.node.originalname.removeprefix('test_')}.{request.param}")
 
 
 def tell(page, text):
@@ -185,3 +189,130 @@ def test_a_file_that_is_refused_says_why(page, tmp_path, faults):
     expect(page.locator(".toast[data-s=bad]")).to_be_visible()
     assert [fault for fault in faults if "415" not in fault] == []
     faults.clear()
+
+
+PAGES = [
+    [(72, 720, 12, f"Page {number} of the travel policy.")] if number < 9 else
+    [(72, 720, 12, "Nine."), (72, 690, 12, "Economy class is booked."), (72, 660, 12, "Trains come first.")]
+    for number in range(1, 10)
+]  # fmt: skip
+TEXT = "Nine.\n\nEconomy class is booked.\n\nTrains come first.\n\n住宿标准为每晚 600 元。"
+
+
+@pytest.fixture
+def policy(people):  # noqa: F811
+    """The document that the scripted answer cites, a PDF of nine pages."""
+    from django.core.files.base import ContentFile
+    from django.core.files.storage import default_storage
+
+    from apps.knowledge.models import Chunk, Document, KnowledgeBase
+
+    base = KnowledgeBase.objects.create(workspace=people.acme, name="Policies", created_by=people.ann)
+    row = Document(pk=DOCUMENT, workspace=people.acme, knowledge_base=base, name="Travel policy.pdf", sha256="1" * 64)
+    row.content_type, row.status, row.generation, row.page_count, row.size_bytes = "application/pdf", "indexed", 1, 9, 9
+    row.markdown_key = default_storage.save("documents/policy.md", ContentFile(TEXT.encode()))
+    row.file.save("policy.pdf", ContentFile(pdf(PAGES)), save=False)
+    row.save(force_insert=True)
+    Chunk.objects.create(
+        knowledge_base=base, document=row, generation=1, level=0, ordinal=0, text=TEXT, start=0, end=len(TEXT), page=9
+    )
+    yield row
+    base.delete()
+
+
+def test_a_marker_opens_the_page_itself_with_the_sentence_highlighted(page, policy):
+    tell(page, "cite")
+    await_status(page, "succeeded")
+    page.locator(".answer .cite").nth(1).click()
+    panel = page.locator("#panel")
+    drawn = panel.locator("[data-page-picture] img")
+    expect(drawn).to_be_visible()
+    drawn.evaluate("image => image.complete || new Promise((done) => image.addEventListener('load', done))")
+    assert drawn.evaluate("image => image.naturalWidth") > 1000
+    expect(panel.locator(".paper mark")).to_have_count(1)
+    no_sideways(page)
+    photograph(page, f"source-of-a-pdf.{page.viewport_size['width']}")
+
+
+def test_stop_go_on_and_ask_another_model(page, people, conversation):  # noqa: F811
+    from apps.models.models import ModelConfig
+
+    model = ModelConfig.objects.create(
+        workspace=people.acme, kind="chat", name="Another", base_url="http://127.0.0.1:9/v1"
+    )
+    page.reload()
+    tell(page, "say 500 20")
+    expect(page.locator(".open-block")).to_contain_text("word")
+    page.locator("[data-stop]").click()
+    await_status(page, "stopped")
+    page.locator("[data-continue]").click()
+    await_status(page, "succeeded", 1)
+    page.reload()
+    page.locator("article").first.locator("[data-again] [popovertarget]").click()
+    page.locator(f":popover-open button[value='{model.pk}']").click()
+    page.locator("[data-stop]").click()
+    await_status(page, "stopped")
+    expect(page.locator(".versions")).to_contain_text("2 / 2")
+    assert conversation.turns.get(number=3).options["model"] == str(model.pk)
+    no_sideways(page)
+
+
+def test_what_is_suggested_is_asked_and_the_whole_is_taken_along_as_a_file(page, conversation):  # noqa: F811
+    tell(page, "cite")
+    await_status(page, "succeeded")
+    until(lambda: conversation.turns.get().suggestions is not None)  # the page has asked for them
+    conversation.turns.update(suggestions=["say 4", "say 5"])
+    page.reload()
+    page.locator("[data-suggest-next]").first.click()
+    await_status(page, "succeeded", 1)
+    expect(page.locator("article .q").last).to_have_text("say 4")
+    for place, holds in enumerate(("[^1-1]: ", '"sources"')):
+        page.locator("[popovertarget=talk-menu]").click()
+        with page.expect_download() as download:
+            page.locator("#talk-menu a[download]").nth(place).click()
+        assert holds in download.value.path().read_text(encoding="utf-8")
+        page.keyboard.press("Escape")
+
+
+def test_where_to_look_and_the_language_go_with_the_question(page, policy, conversation):  # noqa: F811
+    page.reload()
+    page.locator("[popovertarget=bases]").click()
+    page.locator("#bases input[name=kb]").first.check()
+    expect(page.locator("[data-bases-label]")).to_have_text("Policies")
+    page.keyboard.press("Escape")
+    page.locator("#answer-language").select_option("zh-hans")
+    tell(page, "say 3")
+    await_status(page, "succeeded")
+    options = conversation.turns.get().options
+    assert options["knowledge_bases"] == [str(policy.knowledge_base_id)]
+    assert options["language"] == "zh-hans"
+    no_sideways(page)
+
+
+def test_a_slow_network_takes_longer_and_loses_nothing(page):
+    network = page.context.new_cdp_session(page)
+    network.send("Network.enable")
+    slow = {"offline": False, "latency": 400, "downloadThroughput": 50_000, "uploadThroughput": 20_000}
+    network.send("Network.emulateNetworkConditions", slow)
+    page.reload()
+    tell(page, "say 60 30")
+    await_status(page, "succeeded")
+    written = shown(page)
+    assert written.startswith("0word")
+    page.reload()
+    assert shown(page) == written
+
+
+def test_without_connection_a_question_waits_and_is_asked_once(page, conversation):  # noqa: F811
+    online = []
+    page.route_web_socket("**/ws/**", lambda socket: socket.connect_to_server() if online else socket.close(code=1012))
+    page.reload()
+    tell(page, "cite")
+    expect(page.locator("[data-offline]")).to_be_visible()
+    no_sideways(page)
+    photograph(page, f"offline.{page.viewport_size['width']}")
+    online.append(True)
+    page.locator("[data-reconnect]").click()
+    await_status(page, "succeeded")
+    expect(page.locator("[data-offline]")).to_be_hidden()
+    assert conversation.turns.count() == 1

@@ -2,18 +2,27 @@
 
 import functools
 import http.server
+import re
 import threading
 
 import pytest
 from playwright.sync_api import expect
 
 from tests.conversations.live.conftest import db, people, server  # noqa: F401 (fixtures)
+from tests.pages.conftest import photograph
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("live-widget-pages")]
 
 PAGE = """<!doctype html><html lang="{lang}"><meta charset="utf-8"><title>Kestrel</title>
 <style>*{{color:red!important;font-size:30px}} button{{display:none}}</style><h1>Glass</h1><a href="/second">on</a>
 <script src="{site}/widget.js" data-widget="{widget}" async></script></html>"""
+# A site that lets nothing in but what docs/widget.md asks for.
+STRICT = (
+    "default-src 'none'; script-src {site}; connect-src {site}; frame-src {site}; require-trusted-types-for 'script'"
+)
+
+
+NO_SIDEWAYS = "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
 
 
 class Host:
@@ -23,7 +32,7 @@ class Host:
         handler = functools.partial(Handler, self)
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
         self.address = f"http://127.0.0.1:{self.server.server_port}"
-        self.site = self.widget = ""
+        self.site = self.widget = self.policy = ""
         self.lang = "en"
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
@@ -34,10 +43,15 @@ class Handler(http.server.BaseHTTPRequestHandler):
         super().__init__(*args)
 
     def do_GET(self):
-        page = PAGE.format(site=self.host.site, widget=self.host.widget, lang=self.host.lang).encode()
+        words = PAGE.format(site=self.host.site, widget=self.host.widget, lang=self.host.lang)
+        if self.host.policy:
+            words = re.sub("<style>.*</style>", "", words)
+        page = words.encode()
         self.send_response(200)
         self.send_header("Content-Type", "text/html; charset=utf-8")
         self.send_header("Content-Length", str(len(page)))
+        if self.host.policy:
+            self.send_header("Content-Security-Policy", self.host.policy)
         self.end_headers()
         self.wfile.write(page)
 
@@ -71,6 +85,7 @@ def test_a_visitor_asks_and_goes_on_over_a_change_of_page(host, new_tab):
     expect(chat.locator(".answer")).to_contain_text("Economy class is booked")
     expect(chat.locator(".cited li").first).to_contain_text("差旅管理办法.docx")
     expect(chat.locator(".answer")).not_to_contain_text("[[c")
+    photograph(page, "widget.en-desk-light")
 
     page.get_by_role("link", name="on").click()
     page.wait_for_url("**/second")
@@ -98,12 +113,51 @@ def test_it_speaks_the_page_s_language_and_fills_a_phone(host, new_tab):
     host.lang = "zh-CN"
     page = new_tab(viewport={"width": 390, "height": 844}, color_scheme="dark")
     page.goto(host.address)
+    photograph(page, "widget-closed.zh-phone-dark")
     page.locator("button").click()
     frame = page.locator("iframe")
     chat = page.frame_locator("iframe")
     expect(chat.locator("html")).to_have_attribute("lang", "zh-hans")
     expect(chat.get_by_label("你的问题")).to_be_visible()
     assert frame.bounding_box() == {"x": 0, "y": 0, "width": 390, "height": 844}
+    chat.get_by_role("button", name="cite").click()
+    expect(chat.locator(".cited li").first).to_contain_text("差旅管理办法.docx")
+    assert page.frames[-1].evaluate(NO_SIDEWAYS)
+    photograph(page, "widget.zh-phone-dark")
+
+
+def test_an_answer_that_comes_while_it_is_closed_leaves_a_mark(host, new_tab):
+    page = new_tab()
+    page.goto(host.address)
+    page.get_by_role("button", name="Open the chat").click()
+    chat = page.frame_locator("iframe")
+    chat.get_by_label("Your question").fill("say 40 20")
+    page.keyboard.press("Enter")
+    expect(chat.locator(".answer")).to_contain_text("word")
+    page.get_by_role("button", name="Close the chat").click()
+    marked = page.get_by_role("button", name="Open the chat: there is a new answer")
+    expect(marked).to_be_visible()
+    mark = marked.evaluate("button => getComputedStyle(button, '::after').content")
+    assert mark == '""'
+    marked.click()
+    expect(chat.locator(".answer")).to_contain_text("end.")
+    page.get_by_role("button", name="Close the chat").click()
+    expect(page.get_by_role("button", name="Open the chat", exact=True)).to_be_visible()
+
+
+def test_a_site_with_a_strict_policy_needs_three_entries_of_it(host, new_tab):
+    host.policy = STRICT.format(site=host.site)
+    page = new_tab()
+    page.goto(host.address)
+    bubble = page.get_by_role("button", name="Open the chat")
+    assert bubble.bounding_box()["width"] == 56, "its styles are there"
+    bubble.click()
+    chat = page.frame_locator("iframe")
+    chat.get_by_label("Your question").fill("a draft")
+    page.goto(f"{host.address}/second")
+    expect(chat.get_by_label("Your question")).to_have_value("a draft")
+    chat.get_by_label("Your question").press("Escape")
+    expect(page.locator("iframe")).to_be_hidden()
 
 
 def test_another_site_gets_nothing_and_is_told_why(host, new_tab, faults, people):  # noqa: F811

@@ -72,10 +72,10 @@ class Home:
         self.processes.append(process)
         return process
 
-    def run(self, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
+    def run(self, *arguments: str, wait_s: float = 120, **more: str) -> subprocess.CompletedProcess[str]:
         """Run Python with these arguments to its end."""
         process = self.popen(*arguments, **more)
-        out, err = process.communicate(timeout=120)
+        out, err = process.communicate(timeout=wait_s)
         return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
     def hold(self) -> subprocess.Popen[str]:

@@ -103,14 +103,25 @@ def test_operators_see_what_is_late_and_nothing_of_tenants(client, ann, acme, ha
     from datetime import timedelta
 
     from django.utils import timezone
+    from django_q.models import Failure, OrmQ, Schedule
 
     from apps.knowledge.models import Document
+    from apps.workspaces.models import Workspace
+    from knowsphere import operations
     from tests.conftest import person
 
     Document.objects.create(
         workspace=acme, knowledge_base=handbook, name="CANARY.md", size_bytes=1, sha256="0" * 64, status="uploaded"
     )
     Document.objects.update(changed_at=timezone.now() - timedelta(hours=2))
+    long_ago = timezone.now() - timedelta(hours=3)
+    OrmQ.objects.create(key="k", payload="", lock=long_ago)
+    Schedule.objects.all().delete()  # those of the migrations, which nobody works off here
+    Schedule.objects.create(name="late", func="f", next_run=long_ago)
+    Workspace.objects.create(name="CANARY", slug="gone", deleted_at=long_ago)
+    Failure.objects.create(
+        id="1" * 32, name="n", func="apps.x.tasks.sweep", started=long_ago, stopped=long_ago, success=False
+    )
     client.force_login(ann)
     assert client.get("/admin/health/").status_code == 302
     operator = person("operator@example.com")
@@ -118,7 +129,21 @@ def test_operators_see_what_is_late_and_nothing_of_tenants(client, ann, acme, ha
     operator.save()
     client.force_login(operator)
     page = client.get("/admin/health/").content.decode()
-    for words in ("database", "queue", "models", "storage", "Documents that wait for a worker", "2\xa0hours"):
+    late = {
+        "Tasks that wait for a worker": 1, "Scheduled work that is due": 1, "Documents that wait for a worker": 1,
+        "Deleted workspaces that are not erased yet": 1, "Deleted people who are not erased yet": 0,
+    }  # fmt: skip
+    assert {line.words: line.value for line in operations.late() if line.words in late} == late
+    for words in (
+        "database",
+        "queue",
+        "models",
+        "storage",
+        "2\xa0hours",
+        "3\xa0hours",
+        "apps.x.tasks.sweep",
+        "Notices",
+    ):
         assert words in page, words
     assert "CANARY" not in page
     assert "Handbook" not in page

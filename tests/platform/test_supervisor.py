@@ -37,10 +37,12 @@ def wait_for(condition, seconds=40):
 class Product:
     """A running supervisor."""
 
-    def __init__(self, home: Home, meanwhile: Callable[["Product"], None] = lambda product: None) -> None:
+    def __init__(
+        self, home: Home, meanwhile: Callable[["Product"], None] = lambda product: None, **variables: str
+    ) -> None:
         self.home = home
         self.port = free_port()
-        self.process = home.popen("-m", "knowsphere.supervisor", PORT=str(self.port))
+        self.process = home.popen("-m", "knowsphere.supervisor", PORT=str(self.port), **variables)
         meanwhile(self)
         self.read_until_ready()
 

@@ -89,3 +89,23 @@ def test_vectors_too_long_for_an_index_stay_with_the_scan(bases):
     large, _ = bases
     KnowledgeBase.objects.filter(pk=large.pk).update(dimensions=vector_indexes.MOST_DIMENSIONS + 1)
     assert maintain() == vector_indexes.Outcome()
+
+
+async def test_it_is_set_aside_while_many_come_in_and_built_again(ann, bases, in_thread, monkeypatch):
+    from apps.knowledge.models import Document
+
+    large, small = bases
+    before = await found(ann, large, top_k=10)
+    name = in_thread(maintain).built[0]
+    assert not in_thread(vector_indexes.set_aside, large.pk, DIMENSIONS, 10)
+    assert not in_thread(vector_indexes.set_aside, small.pk, DIMENSIONS, vector_indexes.MANY)  # has none
+    assert in_thread(vector_indexes.set_aside, large.pk, DIMENSIONS, vector_indexes.MANY)
+    assert in_thread(vector_indexes._existing) == {}
+    assert await found(ann, large, top_k=10) == before
+    monkeypatch.setattr(vector_indexes, "QUEUE", 1)
+    in_thread(Document.objects.filter(name="other.md").update, status="uploaded")
+    assert in_thread(maintain).built == ()  # a queue of documents is on its way
+    in_thread(Document.objects.filter(name="other.md").update, status="indexed")
+    assert in_thread(maintain).built == (name,)
+    in_thread(Document.objects.filter(name="other.md").update, status="uploaded")
+    assert in_thread(vector_indexes.set_aside, large.pk, DIMENSIONS, 10)

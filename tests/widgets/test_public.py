@@ -183,6 +183,20 @@ def test_limits_count_and_refuse(widget, visitor, limit):
     assert not any("192.0.2.1" in subject for subject, _ in before)
 
 
+def test_reads_are_counted_too_and_refused_without_data(client, widget, visitor, monkeypatch):
+    monkeypatch.setattr(services, "LEAST_READS", 0)
+    monkeypatch.setattr(services, "READS_A_QUESTION", 1)
+    services.change_widget(widget=widget, actor=None, per_visitor_hour=2, per_address_hour=3)
+    read = [client.get(path(widget, "history/"), headers=bearer(visitor[1])) for _ in range(3)]
+    assert [answer.status_code for answer in read] == [200, 200, 429]
+    assert set(read[-1].json()) == {"code", "message", "retryable", "details"}
+    assert read[-1].json()["code"] == "too_many_questions"
+    assert client.post(path(widget, "renew/"), headers=bearer(visitor[1])).status_code == 429
+    other = services.open_session(widget=widget, ticket=tokens.make_ticket(widget, SHOP))
+    read = [client.get(path(widget, "history/"), headers=bearer(other[1])) for _ in range(2)]
+    assert [answer.status_code for answer in read] == [200, 429], "of one address, whoever asks"
+
+
 def test_none_is_a_limit_too(widget, visitor):
     from apps.widgets.errors import TooManyQuestions
 

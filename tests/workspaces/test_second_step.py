@@ -1,5 +1,7 @@
 """A second step: set up with an app's secret, asked for at sign-in, its secret encrypted."""
 
+import base64
+import os
 import time
 
 import pytest
@@ -39,6 +41,27 @@ def test_a_second_step_is_asked_for_once_it_is_set_up(client, ann, acme):
     recovery = Authenticator.objects.get(user=ann, type="recovery_codes").wrap().get_unused_codes()[0]
     client.post(reverse("mfa_authenticate"), {"code": recovery})
     assert client.get(reverse("workspaces:list-members", args=["acme"])).status_code == 200
+
+
+def test_a_new_master_key_reaches_second_steps(ann, settings, capsys):
+    from allauth.mfa.recovery_codes.internal.auth import RecoveryCodes
+    from allauth.mfa.totp.internal.auth import TOTP, generate_totp_secret
+    from django.core.management import call_command
+
+    secret = generate_totp_secret()
+    TOTP.activate(ann, secret)
+    codes = RecoveryCodes.activate(ann).get_unused_codes()
+    old, fresh = settings.MASTER_KEYS[0], base64.b64encode(os.urandom(32)).decode()
+    settings.MASTER_KEYS = [fresh, old]
+    call_command("rotate_master_key")
+    call_command("rotate_master_key")
+    assert capsys.readouterr().out.splitlines() == [
+        "2 encrypted anew, 0 were already.",
+        "0 encrypted anew, 2 were already.",
+    ]
+    settings.MASTER_KEYS = [fresh]
+    assert Authenticator.objects.get(user=ann, type="totp").wrap().validate_code(code_of(secret))
+    assert Authenticator.objects.get(user=ann, type="recovery_codes").wrap().get_unused_codes() == codes
 
 
 def test_single_sign_on_leads_to_the_operator_s_provider_alone(client, db):

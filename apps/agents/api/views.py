@@ -119,7 +119,7 @@ class OneAgent(_OfAgents):
 
     def on_delete(self, request: Request, agent_id: UUID) -> Response:
         """Delete an agent; its conversations stay, and go on with the default one."""
-        editing.delete_agent(agent=self.editable(agent_id))
+        editing.delete_agent(agent=self.editable(agent_id), actor=self.who)
         return self.done()
 
 

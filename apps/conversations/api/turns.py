@@ -19,6 +19,7 @@ from apps.conversations.models import Citation, Feedback, Turn
 from apps.conversations.services.rating import rate_turn, withdraw_rating
 from apps.rest.operations import Operation
 from apps.rest.views import ApiView
+from apps.workspaces import audit
 from apps.workspaces.models import User
 
 READ, WRITE = "conversations:read", "conversations:write"
@@ -125,4 +126,5 @@ class CitationsOfTurn(ApiView):
         """List the numbered sources of an answer; `n` is the N of its markers `[[cN]]`."""
         turn = self.row(turn_id, Turn.objects.visible_to(self.who))
         mine = Citation.objects.visible_to(self.who).with_readable(self.who)
+        audit.opened(turn, who=self.who, action="sources.opened")
         return self.page(mine.filter(message__turn=turn))

@@ -10,7 +10,7 @@ from django.utils import translation
 
 from apps.agents.turn import AskOptions, Attachment, TurnRequest
 from apps.common.database import in_db, pool
-from apps.common.errors import NotFound, ServiceUnavailable
+from apps.common.errors import KnowSphereError, NotFound, ServiceUnavailable
 from apps.conversations import errors, history, rows, rows_branches, rows_liveness
 from apps.conversations.attachments import as_given
 from apps.conversations.engine import ENGINE
@@ -20,6 +20,8 @@ from apps.conversations.models import Conversation, Turn
 from apps.conversations.services.keeping import title_of
 from apps.knowledge.models import KnowledgeBase
 from apps.models.models import Kind, ModelConfig
+from apps.workspaces import audit
+from apps.workspaces.errors import QuotaExceeded
 from apps.workspaces.principals import Principal, Who
 from apps.workspaces.services import quotas
 
@@ -57,10 +59,20 @@ async def start_turn(conversation: Conversation, ask: Ask, *, actor: Who) -> Tur
             question = await _question(connection, conversation, ask)
             await _check_named(connection, conversation, question, actor)
             for _attempt in range(3):
+                full: KnowSphereError | None = None
                 try:
                     return await _begin(connection, conversation, ask.client_id, question, actor)
                 except psycopg.errors.UniqueViolation:
-                    known = await rows.find_turn_of(connection, conversation.pk, ask.client_id)
+                    pass
+                except (
+                    QuotaExceeded,
+                    errors.TooManyTurns,
+                    errors.TooManyWaiting,
+                ) as error:  # a repetition needs no room
+                    full = error
+                known = await rows.find_turn_of(connection, conversation.pk, ask.client_id)
+                if full and not known:
+                    raise full
                 if known:
                     return Turn(
                         id=known["id"], conversation_id=conversation.pk, number=known["number"],
@@ -130,10 +142,12 @@ async def _begin(
     }
     waiting = row["status"] == Turn.Status.QUEUED
     ENGINE.begin(request, language=translation.get_language() or "en", place=place, waiting=waiting)
-    return Turn(
+    turn = Turn(
         id=turn_id, conversation_id=row["id"], number=row["number"], client_id=client_id, parent_id=row["parent_id"],
         status=row["status"], question=question.text, options=stored, owner_process=ENGINE.process,
     )  # fmt: skip
+    await connection.execute(*audit.asked_statement(turn, who=actor, workspace_id=row["workspace_id"]))
+    return turn
 
 
 def _stored(question: _Question) -> dict[str, Any]:

@@ -68,14 +68,15 @@ def add_attachment(*, workspace: Workspace, file: File[bytes], name: str, actor:
 def _text(file: File[bytes], media_type: str, *, image: bool) -> str:
     file.seek(0)
     try:
-        markdown = reader.read(file.file or file, media_type, limits=LIMITS).markdown.strip()
+        parsed = reader.read(file.file or file, media_type, limits=LIMITS)
     except DocumentFailure:
         if not image:
             raise
         return ""
+    markdown = parsed.markdown.strip()
     if not markdown and not image:
         raise EmptyFile
-    if len(markdown) > LONGEST:
+    if parsed.whole or len(markdown) > LONGEST:
         raise errors.AttachmentTooLong(limit=LONGEST)
     return markdown
 

@@ -151,7 +151,7 @@ def show_source(request: PersonRequest, slug: str, turn_id: UUID, n: int) -> Htt
     turn = get_object_or_404(turns, pk=turn_id)
     at = whole(request.GET.get("at", "")) or 0
     source = sources.open_source(turn, n, user=request.user, occurrence=at)
-    audit.opened(turn, who=request.user, right=frame["role"], action="source.opened", n=n)
+    audit.opened(turn, who=request.user, action="source.opened", n=n)
     part = "partials/_source" if request.htmx else "show_source"
     context = {**frame, "source": source, "panel": bool(request.htmx), "section": "ask"}
     return render(request, f"conversations/{part}.html", context)
@@ -170,7 +170,7 @@ def show_citation(request: PersonRequest, slug: str, citation_id: UUID) -> HttpR
 def _composer(request: PersonRequest, workspace: Workspace) -> dict[str, Any]:
     """Return what the place to ask needs: the bases to choose from, and which kind of model answers."""
     bases = KnowledgeBase.objects.visible_to(request.user).filter(workspace=workspace)
-    shown = list(bases.with_counts().order_by("name"))
+    shown = list(bases.with_counts(request.user).order_by("name"))
     model = gateway.resolve("chat", workspace_id=workspace.pk)
     gateway.warm_up()
     return {

@@ -2,6 +2,7 @@
 
 from uuid import UUID
 
+from django.db import transaction
 from django.db.models import QuerySet
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -11,6 +12,7 @@ from apps.knowledge import services
 from apps.knowledge.api.shapes import (
     DocumentOut,
     FileIn,
+    KnowledgeBaseChange,
     KnowledgeBaseIn,
     KnowledgeBaseOut,
     SearchIn,
@@ -21,8 +23,10 @@ from apps.knowledge.retrieval.filters import Filters
 from apps.knowledge.retrieval.search import search
 from apps.rest.operations import Operation
 from apps.rest.views import ApiView
+from apps.workspaces import audit
 from apps.workspaces.api.shapes import InWorkspace, entered, within
 from apps.workspaces.api.shares import OneShareOfRow, SharesOfRow
+from apps.workspaces.services import set_restricted
 
 READ, WRITE = "knowledge:read", "knowledge:write"
 
@@ -55,12 +59,31 @@ class OneKnowledgeBase(ApiView):
 
     operations = {
         "GET": Operation(output=KnowledgeBaseOut, scope=READ),
+        "PATCH": Operation(input=KnowledgeBaseChange, output=KnowledgeBaseOut, scope=WRITE),
         "DELETE": Operation(status=204, scope=WRITE),
     }
 
+    def rows(self) -> QuerySet[KnowledgeBase]:
+        return KnowledgeBase.objects.visible_to(self.who).with_rights(self.who)
+
     def on_get(self, request: Request, base_id: UUID) -> Response:
         """Return a base."""
-        return self.answer(self.row(base_id, KnowledgeBase.objects.visible_to(self.who).with_rights(self.who)))
+        return self.answer(self.row(base_id))
+
+    @transaction.atomic
+    def on_patch(self, request: Request, base_id: UUID) -> Response:
+        """Change a base that you may manage: its name, who may read it, how its documents are cut."""
+        base, given = self.row(base_id, KnowledgeBase.objects.editable_by(self.who)), self.taken()
+        if words := {name: given[name] for name in ("name", "description") if name in given}:
+            services.change_knowledge_base(knowledge_base=base, actor=self.who, **words)
+        if "restricted" in given:
+            set_restricted(row=base, restricted=given["restricted"], actor=self.who)
+        if "chunker" in given or "chunker_settings" in given:
+            chunker = given.get("chunker", base.chunker)
+            kept = base.chunker_settings if chunker == base.chunker else {}
+            wanted = given.get("chunker_settings", kept)
+            services.configure_chunker(knowledge_base=base, chunker=chunker, chunker_settings=wanted, actor=self.who)
+        return self.answer(self.row(base_id))
 
     def on_delete(self, request: Request, base_id: UUID) -> Response:
         """Delete a base with everything in it. It is gone from every search at once."""
@@ -115,6 +138,7 @@ class SearchBase(ApiView):
         given = self.taken()
         filters = [Filters.of(given.pop("filters", {}))]
         result = wait_for(search, self.who, given.pop("query"), knowledge_bases=[base.pk], filters=filters, **given)
+        audit.opened(base, who=self.who, action="base.searched", passages=len(result.passages))
         return self.answer(result)
 
 

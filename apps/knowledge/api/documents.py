@@ -1,21 +1,31 @@
 """/documents/ and /chunks/."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 from uuid import UUID
 
+from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.http import HttpResponseBase
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from apps.knowledge import originals, services
-from apps.knowledge.api.shapes import ChunkOut, ChunkQuery, ContentQuery, DocumentOut, DocumentQuery
+from apps.knowledge.api.shapes import (
+    ChunkOut,
+    ChunkQuery,
+    ContentQuery,
+    DocumentChange,
+    DocumentOut,
+    DocumentQuery,
+)
 from apps.knowledge.errors import OriginalMissing
-from apps.knowledge.models import Chunk, Document
+from apps.knowledge.models import Chunk, Document, Folder
 from apps.rest.operations import Operation
 from apps.rest.views import ApiView
+from apps.workspaces import audit
 from apps.workspaces.api.shapes import within
+from apps.workspaces.services import set_restricted
 
 READ, WRITE = "knowledge:read", "knowledge:write"
 
@@ -38,12 +48,34 @@ class OneDocument(ApiView):
 
     operations = {
         "GET": Operation(output=DocumentOut, scope=READ),
+        "PATCH": Operation(input=DocumentChange, output=DocumentOut, scope=WRITE),
         "DELETE": Operation(status=204, scope=WRITE),
     }
 
     def on_get(self, request: Request, document_id: UUID) -> Response:
         """Return a document and how far it is."""
-        return self.answer(self.row(document_id, Document.objects.visible_to(self.who)))
+        return self.answer(self.row(document_id))
+
+    def rows(self) -> QuerySet[Document]:
+        return Document.objects.visible_to(self.who)
+
+    @transaction.atomic
+    def on_patch(self, request: Request, document_id: UUID) -> Response:
+        """Move a document, give it other tags or facts, or say that only those may read it whom it is shared with."""
+        mine = Document.objects.editable_by(self.who)
+        document, given = self.row(document_id, mine.select_related("knowledge_base")), self.taken()
+        one: dict[str, Any] = {"knowledge_base": document.knowledge_base, "documents": mine.filter(pk=document.pk)}
+        if "folder" in given:
+            folders = Folder.objects.editable_by(self.who).filter(knowledge_base=document.knowledge_base)
+            folder = self.row(given["folder"], folders) if given["folder"] else None
+            services.move_documents(folder=folder, actor=self.who, **one)
+        if "tags" in given:
+            services.tag_documents(remove=document.tags, add=given["tags"], actor=self.who, **one)
+        if "attributes" in given:
+            services.describe_document(document=document, attributes=given["attributes"], actor=self.who)
+        if "restricted" in given:
+            set_restricted(row=document, restricted=given["restricted"], actor=self.who)
+        return self.answer(self.row(document_id))
 
     def on_delete(self, request: Request, document_id: UUID) -> Response:
         """Delete a document. It is gone from every search at once."""
@@ -101,12 +133,22 @@ class ContentOfDocument(ApiView):
         """Return the text that was read from a document, as Markdown; or the file itself, as it was uploaded."""
         document = self.row(document_id, Document.objects.visible_to(self.who))
         try:
-            return originals.download(document) if self.asked().get("original") else originals.text(document)
+            whole = bool(self.asked().get("original"))
+            response = originals.download(document) if whole else originals.text(document)
         except FileNotFoundError as error:
             raise OriginalMissing from error
+        audit.opened(document, who=self.who, action="document.downloaded" if whole else "document.opened")
+        return response
 
 
-class ChunksOfDocument(ApiView):
+class _Passages(ApiView):
+    def _told(self, answer: Response, documents: Iterable[Document]) -> Response:
+        """Write into the log whose documents' passages an answer shows."""
+        audit.opened_all(documents, who=self.who, passages=len(answer.data["results"]))
+        return answer
+
+
+class ChunksOfDocument(_Passages):
     """The passages of a document."""
 
     operations = {"GET": Operation(output=ChunkOut, many=True, order=("ordinal", "pk"), scope=READ)}
@@ -114,17 +156,20 @@ class ChunksOfDocument(ApiView):
     def on_get(self, request: Request, document_id: UUID) -> Response:
         """List the passages of a document, in reading order."""
         document = self.row(document_id, Document.objects.visible_to(self.who))
-        return self.page(_passages(self.who).filter(document=document))
+        return self._told(self.page(_passages(self.who).filter(document=document)), [document])
 
 
-class Chunks(ApiView):
+class Chunks(_Passages):
     """Passages of all documents."""
 
     operations = {"GET": Operation(output=ChunkOut, query=ChunkQuery, many=True, order=("pk",), scope=READ)}
 
     def on_get(self, request: Request) -> Response:
         """List passages of the documents that you may read."""
-        return self.page(_passages(self.who).filter(**self.asked()))
+        answer = self.page(_passages(self.who).filter(**self.asked()))
+        shown = {row["document"] for row in answer.data["results"]}
+        documents = Document.objects.visible_to(self.who).select_related("knowledge_base", "folder")
+        return self._told(answer, documents.filter(pk__in=shown))
 
 
 class OneChunk(ApiView):
@@ -134,7 +179,9 @@ class OneChunk(ApiView):
 
     def on_get(self, request: Request, chunk_id: UUID) -> Response:
         """Return a passage, as answers cite it."""
-        return self.answer(self.row(chunk_id, _passages(self.who)))
+        chunk = self.row(chunk_id, _passages(self.who).select_related("document__knowledge_base", "document__folder"))
+        audit.opened(chunk.document, who=self.who, action="passage.opened", passage=str(chunk.pk))
+        return self.answer(chunk)
 
 
 def _passages(who: Any) -> QuerySet[Chunk]:

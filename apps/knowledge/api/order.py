@@ -8,11 +8,22 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from apps.knowledge import services
-from apps.knowledge.api.shapes import FolderChange, FolderIn, FolderOut, JobIn, JobOut, JobQuery
-from apps.knowledge.models import Document, Folder, Job, KnowledgeBase
+from apps.knowledge.api.shapes import (
+    FolderChange,
+    FolderIn,
+    FolderOut,
+    JobIn,
+    JobOut,
+    JobQuery,
+    MetadataFieldIn,
+    MetadataFieldOut,
+    ModelIn,
+)
+from apps.knowledge.models import Document, Folder, Job, KnowledgeBase, MetadataField
 from apps.rest.operations import Operation
 from apps.rest.views import ApiView
 from apps.workspaces.api.shapes import within
+from apps.workspaces.services import set_restricted
 
 READ, WRITE = "knowledge:read", "knowledge:write"
 
@@ -62,7 +73,7 @@ class OneFolder(ApiView):
         return self.answer(self.row(folder_id))
 
     def on_patch(self, request: Request, folder_id: UUID) -> Response:
-        """Rename or move a folder, with all that is in it."""
+        """Rename or move a folder with all that is in it, or say that only those may read it whom it is shared with."""
         mine = Folder.objects.editable_by(self.who)
         folder, given = self.row(folder_id, mine), self.taken()
         if "name" in given:
@@ -70,12 +81,74 @@ class OneFolder(ApiView):
         if "parent" in given:
             parent = self.row(given["parent"], mine) if given["parent"] else None
             services.move_folder(folder=folder, parent=parent, actor=self.who)
+        if "restricted" in given:
+            set_restricted(row=folder, restricted=given["restricted"], actor=self.who)
         return self.answer(self.row(folder_id, mine))
 
     def on_delete(self, request: Request, folder_id: UUID) -> Response:
         """Delete a folder with all folders and documents in it."""
         folder = self.row(folder_id, Folder.objects.editable_by(self.who).select_related("knowledge_base"))
         return self.answer(services.delete_folder(folder=folder, actor=self.who))
+
+
+class FieldsOfBase(ApiView):
+    """The facts that a base keeps of its documents."""
+
+    operations = {
+        "GET": Operation(output=MetadataFieldOut, many=True, scope=READ),
+        "POST": Operation(input=MetadataFieldIn, output=MetadataFieldOut, status=201, scope=WRITE),
+    }
+
+    def rows(self) -> QuerySet[MetadataField]:
+        return MetadataField.objects.visible_to(self.who)
+
+    def on_get(self, request: Request, base_id: UUID) -> Response:
+        """List the fields of a base."""
+        base = self.row(base_id, KnowledgeBase.objects.visible_to(self.who))
+        return self.page(self.rows().filter(knowledge_base=base))
+
+    def on_post(self, request: Request, base_id: UUID) -> Response:
+        """Have a base keep another fact."""
+        base = self.row(base_id, KnowledgeBase.objects.editable_by(self.who))
+        given = self.taken()
+        made = services.add_metadata_field(
+            knowledge_base=base,
+            key=given["key"],
+            of_type=given["type"],
+            choices=given.get("choices", ()),
+            actor=self.who,
+        )
+        return self.answer(made)
+
+
+class OneField(ApiView):
+    """A fact that a base keeps."""
+
+    operations = {"GET": Operation(output=MetadataFieldOut, scope=READ), "DELETE": Operation(status=204, scope=WRITE)}
+
+    def on_get(self, request: Request, field_id: UUID) -> Response:
+        """Return a field."""
+        return self.answer(self.row(field_id, MetadataField.objects.visible_to(self.who)))
+
+    def on_delete(self, request: Request, field_id: UUID) -> Response:
+        """Keep a fact no more; what it is of each document goes with it."""
+        field = self.row(field_id, MetadataField.objects.editable_by(self.who))
+        services.delete_metadata_field(field=field, actor=self.who)
+        return self.done()
+
+
+class ModelOfBase(ApiView):
+    """The embedding model of a base, changed."""
+
+    operations = {"POST": Operation(input=ModelIn, output=JobOut, status=202, scope=WRITE)}
+
+    def rows(self) -> QuerySet[Job]:
+        return Job.objects.visible_to(self.who)
+
+    def on_post(self, request: Request, base_id: UUID) -> Response:
+        """Embed all passages anew, in the background; with the last one search is switched over at once."""
+        base = self.row(base_id, KnowledgeBase.objects.editable_by(self.who))
+        return self.answer(services.move_to_model(knowledge_base=base, model=self.taken()["model"], actor=self.who))
 
 
 class JobsOfBase(ApiView):

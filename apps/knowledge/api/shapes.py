@@ -6,7 +6,7 @@ from rest_framework import serializers
 
 from apps.knowledge.chunkers import CHUNKERS
 from apps.knowledge.errors import failure
-from apps.knowledge.models import Chunk, Document, Folder, Job, KnowledgeBase
+from apps.knowledge.models import Chunk, Document, Folder, Job, KnowledgeBase, MetadataField
 from apps.rest.fields import JsonObject
 from apps.workspaces.api.shapes import InWorkspace
 
@@ -20,7 +20,7 @@ class KnowledgeBaseOut(serializers.ModelSerializer[KnowledgeBase]):
         model = KnowledgeBase
         fields: ClassVar = [
             "id", "workspace", "name", "description", "restricted", "chunker", "chunker_settings",
-            "embedding_model", "dimensions", "created_at", "editable",
+            "embedding_model", "dimensions", "next_model", "created_at", "editable",
         ]  # fmt: skip
         read_only_fields = fields
 
@@ -33,6 +33,16 @@ class KnowledgeBaseIn(InWorkspace):
     restricted = serializers.BooleanField(required=False, help_text="Only for people whom it is shared with.")
     chunker = serializers.ChoiceField(choices=sorted(CHUNKERS), required=False)
     chunker_settings = JsonObject(required=False)
+
+
+class KnowledgeBaseChange(serializers.Serializer[Any]):
+    """What changes. How documents are cut counts for those that come; `jobs` indexes those that are there again."""
+
+    name = serializers.CharField(max_length=100, required=False)
+    description = serializers.CharField(max_length=500, required=False, allow_blank=True)
+    restricted = serializers.BooleanField(required=False, help_text="Only for people whom it is shared with.")
+    chunker = serializers.ChoiceField(choices=sorted(CHUNKERS), required=False)
+    chunker_settings = JsonObject(required=False, help_text="With another chunker and without this: its defaults.")
 
 
 class DocumentOut(serializers.ModelSerializer[Document]):
@@ -54,6 +64,38 @@ class DocumentOut(serializers.ModelSerializer[Document]):
         """Return the failure of the last attempt in the shape of all errors."""
         found = failure(document.error_code, document.error_details) if document.error_code else None
         return found.as_dict() if found else None
+
+
+class DocumentChange(serializers.Serializer[Any]):
+    """What changes. `tags` are exactly those that it has then; a `folder` of null is the top."""
+
+    folder = serializers.UUIDField(required=False, allow_null=True)
+    tags = serializers.ListField(child=serializers.CharField(max_length=50), max_length=30, required=False)
+    restricted = serializers.BooleanField(required=False, help_text="Only for people whom it is shared with.")
+    attributes = JsonObject(required=False, help_text="By the base's fields; null takes one away, others stay.")
+
+
+class MetadataFieldOut(serializers.ModelSerializer[MetadataField]):
+    """A fact that a base keeps of its documents."""
+
+    class Meta:
+        model = MetadataField
+        fields: ClassVar = ["id", "knowledge_base", "key", "type", "choices", "created_at"]
+        read_only_fields = fields
+
+
+class MetadataFieldIn(serializers.Serializer[Any]):
+    """A new one."""
+
+    key = serializers.CharField(max_length=50)
+    type = serializers.ChoiceField(choices=MetadataField.Type.values)
+    choices = serializers.ListField(child=serializers.CharField(max_length=100), max_length=100, required=False)
+
+
+class ModelIn(serializers.Serializer[Any]):
+    """Another embedding model."""
+
+    model = serializers.CharField(max_length=200, help_text="As `embedding_model` of a base names it.")
 
 
 class DocumentQuery(InWorkspace):
@@ -122,6 +164,7 @@ class FolderChange(serializers.Serializer[Any]):
 
     name = serializers.CharField(max_length=200, required=False)
     parent = serializers.UUIDField(required=False, allow_null=True)  # type: ignore[assignment]
+    restricted = serializers.BooleanField(required=False, help_text="Only for people whom it is shared with.")
 
 
 class JobOut(serializers.ModelSerializer[Job]):

@@ -1,6 +1,6 @@
 """Knowledge bases, their folders and documents, and what the documents were cut into."""
 
-from apps.knowledge.models.chunks import Chunk, ChunkVector, Posting
+from apps.knowledge.models.chunks import Chunk, ChunkVector, NextVector, Posting, RetrievedPassage
 from apps.knowledge.models.documents import Document, DocumentShare
 from apps.knowledge.models.folders import Folder, FolderShare, MetadataField
 from apps.knowledge.models.ingestion import ChunkOverride, DocumentImage, IngestionAttempt, StagedVector
@@ -22,8 +22,10 @@ __all__ = [
     "KnowledgeBase",
     "KnowledgeBaseShare",
     "MetadataField",
+    "NextVector",
     "PassageTokens",
     "Posting",
+    "RetrievedPassage",
     "SearchProfile",
     "StagedVector",
     "Synonyms",

@@ -95,6 +95,45 @@ class ChunkVector(models.Model):
         return f"vector {self.pk}"
 
 
+class NextVector(models.Model):
+    """A chunk's vector of the model that its base is moving to. No search reads it.
+
+    Plain ids: chunks come and go meanwhile, and the move takes over what fits. ``embedding`` is None
+    where the model refused the chunk.
+    """
+
+    chunk_id = models.UUIDField(primary_key=True)
+    knowledge_base_id = models.UUIDField(db_index=True)
+    document_id = models.UUIDField(db_index=True)
+    embedding = HalfVectorField(null=True)
+
+    class Meta:
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return f"next vector {self.pk}"
+
+
+class RetrievedPassage(models.Model):
+    """A passage that was a source of answers, known by its document and the hash of its text as it was cut.
+
+    So the count holds when the document is indexed again. Plain ids, as of postings: a row is written
+    with each answer, and erased with the document.
+    """
+
+    pk = models.CompositePrimaryKey("document_id", "content_hash")
+    document_id = models.UUIDField()
+    content_hash = models.UUIDField()
+    times = models.PositiveIntegerField(default=1)
+    last_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return f"retrieved passage of {self.document_id}"
+
+
 class Posting(models.Model):
     """One term of one chunk, for BM25. ``weight`` is the term's part without idf.
 

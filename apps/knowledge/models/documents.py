@@ -146,6 +146,11 @@ class Document(models.Model):
     def __str__(self) -> str:
         return f"document {self.pk}"
 
+    @property
+    def is_shut(self) -> bool:
+        """Whether it takes a share to read it, for who neither owns nor administers the workspace."""
+        return self.restricted or self.knowledge_base.restricted or bool(self.folder and self.folder.is_shut)
+
     def claim(self, busy: Status, *, among: Collection[Status], lease: timedelta, stage: str = "") -> bool:
         """Take this document for one step of ingestion. True for one worker at a time.
 

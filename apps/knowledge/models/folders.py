@@ -10,7 +10,7 @@ from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 from apps.knowledge.models.knowledge_bases import KnowledgeBase
-from apps.knowledge.querysets import FolderQuerySet
+from apps.knowledge.querysets import FolderQuerySet, MetadataFieldQuerySet
 from apps.workspaces.models import Share, Workspace
 
 
@@ -58,6 +58,11 @@ class Folder(models.Model):
     def __str__(self) -> str:
         return f"folder {self.pk}"
 
+    @property
+    def is_shut(self) -> bool:
+        """Whether it or one above it is restricted."""
+        return self.restricted or Folder.objects.filter(pk__in=self.lineage, restricted=True).exists()
+
 
 class FolderShare(Share):
     """A grant on one restricted folder, for what is below it. It opens nothing to those who may not read the base."""
@@ -90,6 +95,8 @@ class MetadataField(models.Model):
     type = models.CharField(_("Type"), max_length=10, choices=Type.choices, default=Type.TEXT)
     choices = ArrayField(models.CharField(max_length=100), default=list, blank=True, verbose_name=_("Choices"))
     created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = MetadataFieldQuerySet.as_manager()
 
     class Meta:
         verbose_name = _("metadata field")

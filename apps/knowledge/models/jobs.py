@@ -33,6 +33,7 @@ class Job(models.Model):
         TAG = "tag", _("Tag")
         CANCEL = "cancel", _("Cancel")
         RETRY = "retry", _("Try again")
+        EMBED = "embed", _("Change the embedding model")
 
     class Status(models.TextChoices):
         """How far the job is."""

@@ -16,7 +16,8 @@ class KnowledgeBase(models.Model):
 
     An open base is readable by its whole workspace; a restricted one by owners, admins and those
     who hold a grant. ``embedding_model`` names the model whose vectors the base holds (see
-    ``models.gateway``), empty until the first document is indexed; ``dimensions`` is measured.
+    ``models.gateway``), empty until the first document is indexed; ``dimensions`` is measured. While
+    the base moves to another model, ``next_model`` and ``next_dimensions`` are that one's.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
@@ -28,6 +29,8 @@ class KnowledgeBase(models.Model):
     chunker_settings = models.JSONField(default=dict, blank=True)
     embedding_model = models.CharField(max_length=200, blank=True)
     dimensions = models.PositiveIntegerField(null=True, blank=True)
+    next_model = models.CharField(max_length=200, blank=True)
+    next_dimensions = models.PositiveIntegerField(null=True, blank=True)
     created_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
     )

@@ -6,7 +6,7 @@ Nothing here or in a parser imports Django: parsers run in the sandbox.
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import IO, Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +25,7 @@ class Picture:
 class Parsed:
     """A document that has been read. ``pages`` holds (number from 1, character offset in ``markdown``).
 
+    ``whole`` is a file of the Markdown in UTF-8 where it is too long to be held: ``markdown`` is its beginning then.
     ``unread`` are the numbers of pages whose text is a picture: ``recognition.recognise`` reads one of them.
     """
 
@@ -33,6 +34,7 @@ class Parsed:
     metadata: dict[str, Any] = field(default_factory=dict)  # encoding, title, …; JSON only
     unread: list[int] = field(default_factory=list)
     pictures: list[Picture] = field(default_factory=list)
+    whole: IO[bytes] | None = None
 
 
 class ParseFailure(Exception):

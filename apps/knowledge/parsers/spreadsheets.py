@@ -3,7 +3,7 @@
 calamine reads them, but builds a grid from the first to the last cell: two cells in far corners are
 17 billion. So the parts of an Excel file are counted first, and a file of few cells in a vast grid
 goes to openpyxl, which keeps only the cells there are. Formulas give the value that was last computed;
-hidden sheets are left out and named in the metadata; hidden rows are read.
+hidden sheets are left out and named in the metadata; hidden rows are read. Pictures come after the sheet's cells.
 """
 
 import io
@@ -18,6 +18,7 @@ from apps.knowledge.parsers.encrypted import OLE_MAGIC, unlocked
 from apps.knowledge.parsers.packages import Package
 from apps.knowledge.parsers.parsed import Parsed, ParseFailure
 from apps.knowledge.parsers.properties import core_properties, open_document_properties
+from apps.knowledge.parsers.sheet_pictures import pictures_of
 from apps.knowledge.parsers.spreadsheet_tables import Sheet, sheet_markdown, shown
 
 MOST_CELLS = 1_000_000  # of one workbook; what comes after is left out and said so
@@ -46,9 +47,10 @@ def parse_spreadsheet(file: BinaryIO, *, password: str = "") -> Parsed:
                 if left >= 0:
                     break
                 left += len(sheet.cells.pop(row))
-    filled = any(sheet.cells for sheet in sheets)
-    said = [sheet for sheet in sheets if sheet.cells or (not filled and _is_named(sheet))]
-    markdown = "\n\n".join(map(sheet_markdown, said))
+    pictures = pictures_of(Package(io.BytesIO(data))) if data.startswith(b"PK") else {}
+    filled = any(sheet.cells or sheet.name in pictures for sheet in sheets)
+    said = [sheet for sheet in sheets if sheet.cells or sheet.name in pictures or (not filled and _is_named(sheet))]
+    markdown = "\n\n".join("\n\n".join([sheet_markdown(sheet), *pictures.get(sheet.name, ())]) for sheet in said)
     if not markdown:
         raise ParseFailure("empty_file")
     metadata: dict[str, Any] = {"sheets": len(sheets), **_properties(data)}

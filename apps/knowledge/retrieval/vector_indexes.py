@@ -22,6 +22,8 @@ SMALL = LARGE // 2  # below this an index is dropped again
 MOST_DIMENSIONS = 4_000  # that an index of half-precision vectors can have; above, the scan stays exact
 LINKS, EFFORT = 16, 128  # of HNSW: neighbours of a node, candidates while building
 MEMORY = "512MB"  # for building: about 400,000 vectors of 384 dimensions; a larger graph is built on disk, slowly
+MANY = 1_000  # vectors of one document, and
+QUEUE = 50  # documents of one base that wait: more than an index is worth keeping for
 LOCK = 0x766563746F72  # advisory: one builder at a time in the whole database
 
 
@@ -48,7 +50,9 @@ def maintain(*, large: int = LARGE, small: int = SMALL) -> Outcome:
         if not mine:
             return Outcome()
         there = _existing()
-        wanted, kept = _wanted(large), _wanted(small)
+        kept = _wanted(small)
+        busy = _busy()
+        wanted = {name: base for name, base in _wanted(large).items() if base[0] not in busy}
         stale = [name for name, valid in there.items() if not valid or name not in kept]
         for name in stale:
             _run(f'DROP INDEX CONCURRENTLY IF EXISTS "{name}"')
@@ -56,6 +60,46 @@ def maintain(*, large: int = LARGE, small: int = SMALL) -> Outcome:
         for name in missing:
             _build(name, *wanted[name])
         return Outcome(tuple(missing), tuple(stale))
+
+
+def set_aside(base_id: UUID, dimensions: int, incoming: int) -> bool:
+    """Drop a base's index before many vectors come in: into an index they go at a few hundred a second.
+
+    Many are ``incoming`` ones of a document, or a long queue of the base. Until ``maintain`` builds the index
+    again, beside the traffic, the base is scanned exactly. Not in a transaction; True if there was one to drop.
+    """
+    if not _is_there(index_name(base_id, dimensions)) or (incoming < MANY and base_id not in _busy()):
+        return False
+    with without(base_id, dimensions) as mine:
+        return mine
+
+
+@contextmanager
+def without(base_id: UUID, dimensions: int) -> Iterator[bool]:
+    """Drop a base's index and let nobody build it meanwhile. False where another round is at work: it may be there."""
+    with _alone() as mine:
+        name = index_name(base_id, dimensions)
+        if mine and _is_there(name):
+            _run(f'DROP INDEX CONCURRENTLY IF EXISTS "{name}"')
+        yield mine
+
+
+def _is_there(name: str) -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT to_regclass(%s)", [name])
+        return bool(cursor.fetchone() != (None,))
+
+
+def _busy() -> set[UUID]:
+    """Return the bases in which so many documents wait that an index would be in their way."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """SELECT knowledge_base_id FROM knowledge_document
+               WHERE status IN ('uploaded', 'parsing', 'parsed', 'indexing') AND deleted_at IS NULL
+               GROUP BY 1 HAVING count(*) >= %s""",
+            [QUEUE],
+        )
+        return {base for (base,) in cursor.fetchall()}
 
 
 @contextmanager

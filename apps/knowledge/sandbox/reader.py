@@ -28,7 +28,9 @@ from apps.knowledge.sandbox.limits import A_PAGE, Limits
 CHECKOUT = Path(__file__).resolve().parents[3]
 LOOK_EVERY_S = 0.25
 BLOCK_BYTES = 1 << 20
+HELD_BYTES = 16 << 20  # of text; a longer one stays on disk
 LONGEST_PASSWORD = 255
+LONGEST_MARKED = 1_000  # characters highlighted on a page
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}  # none of them would survive a fork
 
 
@@ -88,10 +90,13 @@ def read(
     *,
     password: str = "",
     page: int = 0,
+    marked: str | None = None,
     check: Callable[[], None] = lambda: None,
     limits: Limits | None = None,
 ) -> Parsed:
     """Read a file in the sandbox; or recognise the text of one ``page``, from 1, of a PDF or picture.
+
+    With ``marked`` the page of a PDF is drawn instead, those words highlighted on it.
 
     ``check`` is called four times a second while it is read; what it raises ends the reading at once.
 
@@ -104,6 +109,7 @@ def read(
         "content_type": content_type,
         "password": password[:LONGEST_PASSWORD],
         "page": page,
+        "marked": None if marked is None else marked[:LONGEST_MARKED],
         "shared": content_type in TEXT_TYPES,
         "wall_s": limits.wall_s,
         "cpu_s": limits.cpu_s,
@@ -189,14 +195,34 @@ def _understood(outcome: IO[bytes]) -> Parsed:
         pages, metadata = found["pages"], found["metadata"]
         marks = [(int(number), int(start)) for number, start in pages]
         unread = [int(number) for number in found["unread"]]
-        markdown = _text(outcome, int(found["markdown"]))
+        size, whole = int(found["markdown"]), None
+        if size > HELD_BYTES and not found["pictures"] and not unread:
+            whole, markdown = _kept(outcome, size)
+        else:
+            markdown = _text(outcome, size)
         pictures = list(_pictures(found["pictures"], outcome))
         if not isinstance(metadata, dict):
             raise BrokenFile(reason="no facts")
     except (ValueError, KeyError, TypeError) as error:
         raise BrokenFile(reason="the reader's answer makes no sense") from error
     facts = {storable(str(name)): _fact(value) for name, value in metadata.items()}
-    return Parsed(storable(markdown), marks, facts, unread, pictures)
+    return Parsed(storable(markdown), marks, facts, unread, pictures, whole)
+
+
+def _kept(outcome: IO[bytes], size: int) -> tuple[IO[bytes], str]:
+    """Return the next ``size`` bytes as a file of text that can be stored, and its beginning."""
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    beginning = ""
+    whole = tempfile.TemporaryFile()  # noqa: SIM115 (whoever gets it closes it)
+    while size > 0 and (block := outcome.read(min(size, BLOCK_BYTES))):
+        size -= len(block)
+        text = storable(decoder.decode(block, final=size == 0))
+        beginning = beginning or text
+        whole.write(text.encode())
+    if size:
+        raise ValueError("cut off")
+    whole.seek(0)
+    return whole, beginning
 
 
 def _text(outcome: IO[bytes], size: int) -> str:

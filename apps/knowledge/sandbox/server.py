@@ -165,7 +165,13 @@ def _read_one(request: dict[str, Any], descriptors: list[int]) -> None:
 
 def _prepare(request: dict[str, Any]) -> None:
     """Import what reads the file, before the fork."""
-    if request["page"]:
+    if request["marked"] is not None:
+        from PIL import Image
+
+        from apps.knowledge.parsers import pdf_drawing  # noqa: F401 (for the child)
+
+        Image.init()
+    elif request["page"]:
         from apps.knowledge.parsers import recognition
 
         recognition.prepare()
@@ -175,6 +181,10 @@ def _prepare(request: dict[str, Any]) -> None:
 
 def _read(request: dict[str, Any], file: BinaryIO) -> Parsed:
     content_type, password = request["content_type"], request["password"]
+    if request["marked"] is not None:
+        from apps.knowledge.parsers.pdf_drawing import draw_page
+
+        return draw_page(file, page=request["page"], marked=request["marked"], password=password)
     if request["page"]:
         from apps.knowledge.parsers.recognition import recognise
 
@@ -190,7 +200,7 @@ def _outcome(request: dict[str, Any], file: BinaryIO) -> Iterator[bytes]:
     try:
         with collected() as album:
             parsed = _read(request, file)
-        pictures = list(album.pictures.values())
+        pictures = [*album.pictures.values(), *parsed.pictures]
         metadata = {**parsed.metadata, "pictures_left_out": album.left_out} if album.left_out else parsed.metadata
         markdown = parsed.markdown.encode("utf-8", "replace")
         found: dict[str, Any] = {

@@ -1,6 +1,12 @@
 """Writes to knowledge bases, folders, documents and jobs."""
 
-from apps.knowledge.services.bases import create_knowledge_base, delete_knowledge_base, grant, revoke
+from apps.knowledge.services.bases import (
+    change_knowledge_base,
+    create_knowledge_base,
+    delete_knowledge_base,
+    grant,
+    revoke,
+)
 from apps.knowledge.services.batches import (
     cancel_documents,
     delete_documents,
@@ -22,6 +28,8 @@ from apps.knowledge.services.folders import create_folder, delete_folder, folder
 from apps.knowledge.services.ingestion import index_document, ingest_document, parse_document, take_turn
 from apps.knowledge.services.intake import add_document, replace_content
 from apps.knowledge.services.jobs import advance_jobs, cancel_job, join_upload, note_received, retry_job, start_job
+from apps.knowledge.services.metadata import add_metadata_field, delete_metadata_field, describe_document
+from apps.knowledge.services.moving import move_to_model
 from apps.knowledge.services.searching import add_synonyms, delete_synonyms, save_search_profile
 from apps.knowledge.services.sources import (
     add_page,
@@ -37,6 +45,7 @@ from apps.knowledge.services.sweeping import sweep, sweep_files, sweep_if_due
 
 __all__ = [
     "add_document",
+    "add_metadata_field",
     "add_page",
     "add_questions",
     "add_synonyms",
@@ -45,6 +54,7 @@ __all__ = [
     "cancel_document",
     "cancel_documents",
     "cancel_job",
+    "change_knowledge_base",
     "configure_chunker",
     "create_folder",
     "create_knowledge_base",
@@ -52,7 +62,9 @@ __all__ = [
     "delete_documents",
     "delete_folder",
     "delete_knowledge_base",
+    "delete_metadata_field",
     "delete_synonyms",
+    "describe_document",
     "disable_chunk",
     "discard_override",
     "edit_chunk",
@@ -66,6 +78,7 @@ __all__ = [
     "join_upload",
     "move_documents",
     "move_folder",
+    "move_to_model",
     "note_received",
     "parse_document",
     "refresh_page",

@@ -38,9 +38,7 @@ def create_knowledge_base(
     """
     require("create_knowledge_base", actor=actor, workspace=workspace)
     require_knowledge()
-    if not legible(name).strip():
-        raise InvalidInput(field="name", reason="it is empty")
-    name = display_name(name, limit=100)
+    name = _named(name)
     values = dict(chunker_settings or {})
     validated_settings(chunker, values)
     try:
@@ -61,12 +59,36 @@ def create_knowledge_base(
     return knowledge_base
 
 
+def change_knowledge_base(*, knowledge_base: KnowledgeBase, actor: User, **changes: str) -> None:
+    """Change the ``name`` or ``description`` of a base that came through ``editable_by``.
+
+    Raises:
+        NameTaken: the workspace has another base of this name.
+        InvalidInput: the name is empty.
+    """
+    if "name" in changes:
+        changes["name"] = _named(changes["name"])
+    if "description" in changes:
+        changes["description"] = legible(changes["description"]).strip()[:500]
+    try:
+        with transaction.atomic():
+            KnowledgeBase.objects.filter(pk=knowledge_base.pk).update(**changes)
+            audit.did("base.changed", knowledge_base, who=actor, fields=sorted(changes))
+    except IntegrityError as error:
+        raise NameTaken(name=changes.get("name", "")) from error
+
+
+def _named(name: str) -> str:
+    if not legible(name).strip():
+        raise InvalidInput(field="name", reason="it is empty")
+    return display_name(name, limit=100)
+
+
 @transaction.atomic
 def delete_knowledge_base(*, knowledge_base: KnowledgeBase, actor: User) -> None:
     """Hide a base and all it holds from every door at once; the sweeper erases it when Undo has lapsed."""
     if KnowledgeBase.objects.filter(pk=knowledge_base.pk, deleted_at__isnull=True).update(deleted_at=timezone.now()):
-        place, name = knowledge_base.workspace_id, knowledge_base.name
-        audit.record("base.deleted", who=actor, workspace_id=place, target=knowledge_base, name=name, right="manage")
+        audit.did("base.deleted", knowledge_base, who=actor)
 
 
 def grant(*, knowledge_base: KnowledgeBase, user: User, level: Level, actor: User) -> None:

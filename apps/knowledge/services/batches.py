@@ -16,10 +16,20 @@ from apps.knowledge.errors import BusyDocument, FolderRefused, NothingChosen
 from apps.knowledge.models import Document, Folder, Job, KnowledgeBase
 from apps.knowledge.querysets import DocumentQuerySet
 from apps.knowledge.services.documents import enqueue_turns, restore_folders
+from apps.workspaces import audit
 from apps.workspaces.models import User
 
 Status = Document.Status
 MOST_TAGS, LONGEST_TAG = 30, 50
+ACTS = {  # as the log names them
+    Job.Kind.DELETE: "deleted",
+    Job.Kind.MOVE: "moved",
+    Job.Kind.TAG: "tagged",
+    Job.Kind.CANCEL: "cancelled",
+    Job.Kind.PARSE: "read_again",
+    Job.Kind.INDEX: "indexed_again",
+    Job.Kind.RETRY: "tried_again",
+}
 
 
 def alive(knowledge_base: KnowledgeBase) -> DocumentQuerySet:
@@ -61,6 +71,7 @@ def restore_deleted(*, job: Job, actor: User) -> int:
         raise BusyDocument(state="") from error
     if not count and not there:
         raise BusyDocument(state="")
+    audit.did("documents.restored", job.knowledge_base, who=actor, job=str(job.pk), count=count)
     enqueue_turns(job.knowledge_base_id, unsettled)
     return count
 
@@ -155,10 +166,18 @@ def _done(knowledge_base: KnowledgeBase, kind: Job.Kind, actor: User, **payload:
     return job
 
 
+def note(job: Job) -> None:
+    """Write an act on many documents into the log: one entry, with the base and how many."""
+    if job.created_by is not None:
+        action = f"documents.{ACTS[Job.Kind(job.kind)]}"
+        audit.did(action, job.knowledge_base, who=job.created_by, job=str(job.pk), count=job.total)
+
+
 def _counted(job: Job, count: int, *, required: bool = True) -> Job:
     if required and not count:
         raise NothingChosen(field="documents", reason="")
     job.position = job.total = count
     job.result = {"done": count}
     job.save(update_fields=["position", "total", "result"])
+    note(job)
     return job

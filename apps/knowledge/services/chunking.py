@@ -9,6 +9,7 @@ from apps.knowledge.chunkers import SETTINGS, validated_settings
 from apps.knowledge.errors import NothingChosen
 from apps.knowledge.models import Document, Job, KnowledgeBase
 from apps.knowledge.services.jobs import start_job
+from apps.workspaces import audit
 from apps.workspaces.models import User
 
 
@@ -55,6 +56,7 @@ def configure_chunker(
     validated_settings(chunker, chunker_settings)
     knowledge_base.chunker, knowledge_base.chunker_settings = chunker, dict(chunker_settings)
     knowledge_base.save(update_fields=["chunker", "chunker_settings"])
+    audit.did("base.changed", knowledge_base, who=actor, fields=["chunker", "chunker_settings"])
     if not again:
         return 0
     documents = Document.objects.filter(knowledge_base=knowledge_base, generation__gt=0, deleted_at__isnull=True)

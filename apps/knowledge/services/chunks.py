@@ -8,6 +8,7 @@ from apps.knowledge import storage
 from apps.knowledge.errors import BusyDocument
 from apps.knowledge.models import Chunk, ChunkOverride, Document
 from apps.knowledge.services.documents import reindex_document
+from apps.workspaces import audit
 from apps.workspaces.models import User
 
 LONGEST = 20_000  # characters of an edited passage
@@ -74,6 +75,8 @@ def _passage(chunk: Chunk) -> Chunk:
 
 
 def _change(passage: Chunk, actor: User, *, text: str | None = None, disabled: bool | None = None) -> None:
+    done = "edited" if disabled is None else "disabled" if disabled else "enabled"
+    audit.did(f"passage.{done}", passage.document, who=actor, passage=str(passage.pk))
     override, _ = ChunkOverride.objects.get_or_create(
         document=passage.document,
         content_hash=passage.content_hash,

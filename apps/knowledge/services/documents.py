@@ -31,7 +31,7 @@ def reparse_document(*, document: Document, actor: User) -> None:
     Raises:
         BusyDocument: it is queued or being worked on.
     """
-    _restart(document, to=Status.UPLOADED, among=Document.FINAL)
+    _restart(document, "document.read_again", actor, to=Status.UPLOADED, among=Document.FINAL)
 
 
 def retry_document(*, document: Document, actor: User) -> None:
@@ -41,14 +41,20 @@ def retry_document(*, document: Document, actor: User) -> None:
         BusyDocument: it has not failed.
     """
     if document.status == Status.ERROR_INDEXING and (document.parsed or document.markdown_key):
-        _restart(document, to=Status.PARSED, among=[Status.ERROR_INDEXING])
+        _restart(document, "document.tried_again", actor, to=Status.PARSED, among=[Status.ERROR_INDEXING])
     else:
-        _restart(document, to=Status.UPLOADED, among=[Status.ERROR_PARSING, Status.ERROR_INDEXING])
+        failed = [Status.ERROR_PARSING, Status.ERROR_INDEXING]
+        _restart(document, "document.tried_again", actor, to=Status.UPLOADED, among=failed)
 
 
 @transaction.atomic
 def _restart(
-    document: Document, *, to: Document.Status, among: tuple[Document.Status, ...] | list[Document.Status]
+    document: Document,
+    action: str,
+    actor: User,
+    *,
+    to: Document.Status,
+    among: tuple[Document.Status, ...] | list[Document.Status],
 ) -> None:
     moved = Document.objects.filter(pk=document.pk, status__in=among, deleted_at__isnull=True).update(
         status=to, error_code="", error_details={}, interruptions=0, changed_at=timezone.now()
@@ -56,6 +62,7 @@ def _restart(
     document.refresh_from_db()
     if not moved:
         raise BusyDocument(state=document.get_status_display())
+    audit.did(action, document, who=actor)
     enqueue(document)
 
 
@@ -65,9 +72,11 @@ def reindex_document(*, document: Document, actor: User) -> None:
     Raises:
         BusyDocument: it is not in a state that indexing may start from.
     """
-    _restart(document, to=Status.PARSED, among=[Status.INDEXED, Status.ERROR_INDEXING])
+    among = [Status.INDEXED, Status.ERROR_INDEXING]
+    _restart(document, "document.indexed_again", actor, to=Status.PARSED, among=among)
 
 
+@transaction.atomic
 def cancel_document(*, document: Document, actor: User) -> None:
     """Stop the work on a document: at once where it only waits, else at the worker's next check.
 
@@ -85,6 +94,7 @@ def cancel_document(*, document: Document, actor: User) -> None:
     document.refresh_from_db()
     if not moved:
         raise BusyDocument(state=document.get_status_display())
+    audit.did("document.cancelled", document, who=actor)
 
 
 @transaction.atomic
@@ -93,10 +103,7 @@ def delete_document(*, document: Document, actor: User) -> None:
     now = timezone.now()
     hidden = Document.objects.filter(pk=document.pk, deleted_at__isnull=True)
     if hidden.update(deleted_at=now, cancel_requested=True, changed_at=now):
-        place = document.workspace_id
-        audit.record(
-            "document.deleted", who=actor, workspace_id=place, target=document, name=document.name, right="manage"
-        )
+        audit.did("document.deleted", document, who=actor)
 
 
 def restore_document(*, document: Document, actor: User) -> None:

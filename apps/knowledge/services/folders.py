@@ -11,6 +11,7 @@ from apps.common.text import display_name, legible
 from apps.knowledge.errors import FolderNameTaken, FolderRefused
 from apps.knowledge.models import Folder, Job, KnowledgeBase
 from apps.knowledge.services import batches
+from apps.workspaces import audit
 from apps.workspaces.models import User
 
 
@@ -32,6 +33,7 @@ def create_folder(*, knowledge_base: KnowledgeBase, name: str, actor: User, pare
         raise FolderRefused(deepest=Folder.DEEPEST, field="parent", reason="")
     with _unique(folder.name), transaction.atomic():
         folder.save(force_insert=True)
+        audit.did("folder.made", folder, who=actor)
     return folder
 
 
@@ -66,6 +68,7 @@ def rename_folder(*, folder: Folder, name: str, actor: User) -> None:
     folder.name = _name(name)
     with _unique(folder.name), transaction.atomic():
         folder.save(update_fields=["name"])
+        audit.did("folder.renamed", folder, who=actor)
 
 
 def move_folder(*, folder: Folder, parent: Folder | None, actor: User) -> None:
@@ -89,6 +92,7 @@ def move_folder(*, folder: Folder, parent: Folder | None, actor: User) -> None:
                 raise refused
         Folder.objects.filter(pk=folder.pk).update(parent=parent)
         Folder.objects.bulk_update(below, ["lineage"])
+        audit.did("folder.moved", folder, who=actor)
     folder.refresh_from_db()
 
 
@@ -105,6 +109,7 @@ def delete_folder(*, folder: Folder, actor: User) -> Job:
         folders=ids,
     )
     below.update(deleted_at=timezone.now())
+    audit.did("folder.deleted", folder, who=actor)
     return job
 
 

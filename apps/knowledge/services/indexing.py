@@ -6,12 +6,13 @@ workspace's default has become, because vectors of two models cannot be compared
 
 import functools
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from apps.knowledge import chunkers, storage
 from apps.knowledge.chunkers.drafts import ChunkDraft
+from apps.knowledge.chunkers.windows import Window
 from apps.knowledge.errors import EmbeddingChanged, EmbeddingFailed, EmptyFile
 from apps.knowledge.index_text import EMBEDDED_LEVELS, POSTED_LEVELS, embedding_input
 from apps.knowledge.models import Document, KnowledgeBase
@@ -29,52 +30,82 @@ if TYPE_CHECKING:  # numpy comes with the first document: the web process takes 
 Embed = Callable[[Work, Sequence[ChunkDraft], ResolvedModel], "Vectors"]
 TITLE_TOKENS = 50  # room for the line of titles that is embedded before a chunk
 LEAST_TOKENS = 32
+MOST_KNOWN_AGAIN = 20_000  # passages of a document whose live vectors are held at once to be used again
 BATCH = 32  # chunks between two reports of progress; the gateway cuts further where a vendor wants less
 
 
-def index(work: Work, markdown: str, parsed: dict[str, Any], *, embed: Embed) -> None:
-    """Make the next generation of a claimed document and let it go live.
+def index(work: Work, parts: Iterable[Window], parsed: dict[str, Any], *, embed: Embed, size_bytes: int = 0) -> None:
+    """Make the next generation of a claimed document and let it go live. ``size_bytes`` is that of all parts.
 
     Raises:
         EmptyFile: the text has nothing in it that could be found.
         EmbeddingFailed, EmbeddingChanged, ModelError: there are no vectors; the old generation stands.
     """
-    import numpy as np
-
     document = work.document
-    base = document.knowledge_base
-    model = embedder_of(base)
-    drafts = cut(base.chunker, base.chunker_settings, markdown, parsed["pages"], model)
-    if not drafts:
-        raise EmptyFile
-    recut = functools.partial(cut, base.chunker, base.chunker_settings, pages=[], model=model)
-    drafts, marks = overrides.applied(document, drafts, recut=recut)
-    vectors = embed(work, drafts, model)
-    vectors[[place for place, mark in enumerate(marks) if mark.disabled]] = np.nan
-    wanted = [
-        place
-        for place, (draft, mark) in enumerate(zip(drafts, marks, strict=True))
-        if draft.level in EMBEDDED_LEVELS and not mark.disabled
-    ]
-    failed = int(np.isnan(vectors[wanted, 0]).sum()) if wanted else 0
-    if wanted and failed == len(wanted):
-        raise EmbeddingFailed(model=model.name, reason="it gave no usable vector")
+    model = embedder_of(document.knowledge_base)
     pages = [tuple(page) for page in parsed["pages"]]
     stored = storage.replace_generation(
         document,
-        drafts,
-        vectors,
-        work.tokens,
-        marks=marks,
+        _batches(work, parts, pages, model, embed, size_bytes),
         model=model.reference,
         markdown_key=parsed["key"],
         metadata={**parsed["metadata"], "pages": pages, "indexed_as": [document.name, model.reference]},
         page_count=len(pages) or None,
-        failed_chunks=failed,
         progress=lambda share: work.report("storing", share),
     )
     if not stored:
         raise LeaseLost
+
+
+def _batches(
+    work: Work,
+    parts: Iterable[Window],
+    pages: Sequence[tuple[int, ...]],
+    model: ResolvedModel,
+    embed: Embed,
+    size_bytes: int,
+) -> Iterator[storage.Batch]:
+    """Cut and embed a window at a time. Raises as ``index`` does, at the end where all of it must be known."""
+    import numpy as np
+
+    document, base = work.document, work.document.knowledge_base
+    recut = functools.partial(cut, base.chunker, base.chunker_settings, pages=[], model=model)
+    numbers: dict[int, int] = {}
+    found = wanted = failed = 0
+    watched = _watched(work, parts, size_bytes)
+    cut_by = functools.partial(
+        chunkers.cut_windows, most_tokens=most_tokens(model), count_tokens=gateway.token_counter(model)
+    )
+    for drafts in cut_by(base.chunker, base.chunker_settings, watched, pages):
+        drafts, marks = overrides.applied(document, drafts, recut=recut, numbers=numbers)
+        if not drafts:
+            continue
+        vectors = embed(work, drafts, model)
+        tokens, work.tokens = work.tokens, {}
+        vectors[[place for place, mark in enumerate(marks) if mark.disabled]] = np.nan
+        places = [
+            place
+            for place, (draft, mark) in enumerate(zip(drafts, marks, strict=True))
+            if draft.level in EMBEDDED_LEVELS and not mark.disabled
+        ]
+        refused = int(np.isnan(vectors[places, 0]).sum()) if places else 0
+        found, wanted, failed = found + len(drafts), wanted + len(places), failed + refused
+        yield storage.Batch(drafts, vectors, tokens, marks, refused)
+    if not found:
+        raise EmptyFile
+    if wanted and failed == wanted:
+        raise EmbeddingFailed(model=model.name, reason="it gave no usable vector")
+
+
+def _watched(work: Work, parts: Iterable[Window], size_bytes: int) -> Iterator[Window]:
+    """Have the work know which part of the whole it is at."""
+    behind = 0
+    for window in parts:
+        if window.start or size_bytes > len(window.text) * 4:  # not all of it, in whatever script
+            own = len(window.text.encode("utf-8", "replace"))
+            work.part = (behind / size_bytes, own / size_bytes) if size_bytes else (0.0, 1.0)
+            behind += own
+        yield window
 
 
 def cut(
@@ -93,9 +124,14 @@ def cut(
         settings,
         markdown,
         pages,
-        most_tokens=max(model.max_input - TITLE_TOKENS, LEAST_TOKENS),
+        most_tokens=most_tokens(model),
         count_tokens=gateway.token_counter(model),
     )
+
+
+def most_tokens(model: ResolvedModel) -> int:
+    """Return how many tokens of a chunk the model reads, with the title before it."""
+    return max(model.max_input - TITLE_TOKENS, LEAST_TOKENS)
 
 
 def embedder_of(knowledge_base: KnowledgeBase) -> ResolvedModel:
@@ -157,13 +193,15 @@ def _resume(
     document: Document, model: ResolvedModel, texts: Mapping[int, str], wanted: list[int], vectors: "Vectors"
 ) -> list[int]:
     """Fill in what an earlier attempt or the generation that answers has embedded; return the places left."""
-    staged = storage.staged_vectors(document) if len(wanted) > BATCH else {}
-    if document.metadata.get("indexed_as") == [document.name, model.reference]:
+    keys = {place: _key(model, texts[place]) for place in wanted}
+    staged = storage.staged_vectors(document, keys.values()) if len(wanted) > BATCH else {}
+    small = document.chunk_count <= MOST_KNOWN_AGAIN
+    if small and document.metadata.get("indexed_as") == [document.name, model.reference]:
         for heading, text, vector in storage.live_vectors(document):
             staged.setdefault(_key(model, embedding_input(document.name, heading, text)), vector)
     left = []
     for place in wanted:
-        found = staged.get(_key(model, texts[place])) if staged else None
+        found = staged.get(keys[place]) if staged else None
         if found is None or len(found) != vectors.shape[1]:
             left.append(place)
         else:

@@ -5,9 +5,12 @@ Each step is claimed, leased and idempotent; see docs in the app's README for th
 
 import hashlib
 import logging
+import shutil
 import uuid
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from datetime import timedelta
+from io import TextIOWrapper
+from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -17,16 +20,19 @@ from django.db import transaction
 
 from apps.common.text import display_name
 from apps.knowledge import questions
-from apps.knowledge.errors import BusyDocument, OriginalMissing
+from apps.knowledge.chunkers.windows import Window, in_windows
+from apps.knowledge.errors import BusyDocument, NoRoom, OriginalMissing
 from apps.knowledge.extraction import extract
 from apps.knowledge.models import Document, Job
 from apps.knowledge.parsers.parsed import Parsed
 from apps.knowledge.services import pictures, sources
 from apps.knowledge.services.documents import discard, enqueue, storing
 from apps.knowledge.services.fairness import next_waiting
+from apps.knowledge.services.intake import count_storage
 from apps.knowledge.services.jobs import finish_jobs
 from apps.knowledge.services.sweeping import recover_expired
 from apps.knowledge.services.work import LEASE, LeaseLost, Work, carry_out
+from apps.workspaces.errors import QuotaExceeded
 
 if TYPE_CHECKING:
     from apps.knowledge.services.indexing import Embed
@@ -35,6 +41,7 @@ logger = logging.getLogger(__name__)
 
 Status = Document.Status
 MOST_STEPS = 50  # of one turn
+HELD_BYTES = 4 << 20  # of a text that is cut as it is; a longer one is read a window at a time
 
 
 def ingest_document(document_id: UUID) -> str:
@@ -179,34 +186,56 @@ def _read(work: Work, password: str) -> Parsed:
 def _keep(work: Work, parsed: Parsed, page: dict[str, Any]) -> None:
     """Store the Markdown and settle the step; a page whose text is the one that answers already is done."""
     document = work.document
-    content = parsed.markdown.encode("utf-8", "replace")
+    content = File(parsed.whole) if parsed.whole else ContentFile(parsed.markdown.encode("utf-8", "replace"))
     if page:
-        page["sha256"] = hashlib.sha256(document.source_url.encode() + b"\0" + content).hexdigest()
+        digest = hashlib.sha256(document.source_url.encode() + b"\0")
+        for piece in content.chunks():
+            digest.update(piece)
+        page["sha256"] = digest.hexdigest()
         if document.generation and page["sha256"] == document.metadata.get("content_sha256"):
-            if not document.settle(Status.INDEXED, parsed={}, **page):
+            if not _settled(document, Status.INDEXED, page, parsed={}):
                 raise LeaseLost
             return
         page["name"] = display_name(str(parsed.metadata.get("title") or "") or document.name)
     key = f"documents/{document.workspace_id}/{document.pk}/{uuid.uuid4().hex}.md"
     try:
         with storing():
-            stored = default_storage.save(key, ContentFile(content))
+            stored = default_storage.save(key, content)
     except BaseException:  # a full disk keeps the part that fitted
         discard(key)
         raise
     keys = pictures.store(document, parsed.pictures)
     metadata = {**parsed.metadata, "content_sha256": page["sha256"]} if page else parsed.metadata
     left = {"key": stored, "pages": parsed.pages, "metadata": metadata}
-    with transaction.atomic():
-        kept = document.settle(Status.PARSED, parsed=left, **page)
-        if kept:
-            keys = pictures.replace_pending(document, parsed.pictures, keys)
+    try:
+        with transaction.atomic():
+            kept = _settled(document, Status.PARSED, page, parsed=left)
+            replaced = pictures.replace_pending(document, parsed.pictures, keys) if kept else keys
+    except NoRoom:
+        for one in (*keys, stored):
+            discard(one)
+        raise
+    keys = replaced
     if not kept:
         keys.append(stored)
     for one in keys:
         discard(one)
     if not kept:
         raise LeaseLost
+
+
+def _settled(document: Document, status: Document.Status, page: dict[str, Any], **fields: Any) -> bool:
+    """Settle the step; of a page that was fetched, count what it takes up. NoRoom: nothing is settled."""
+    try:
+        with transaction.atomic():
+            if page:
+                count_storage(document, page["size_bytes"] - document.size_bytes)
+            settled = document.settle(status, **fields, **page)
+            if not settled:
+                transaction.set_rollback(True)
+            return settled
+    except QuotaExceeded as error:
+        raise NoRoom from error
 
 
 def _index(work: Work, embed: "Embed | None") -> None:
@@ -219,8 +248,8 @@ def _index(work: Work, embed: "Embed | None") -> None:
         "metadata": {name: value for name, value in document.metadata.items() if name != "pages"},
     }
     try:
-        with default_storage.open(parsed["key"] or "missing", "rb") as stored:
-            markdown = File(stored).read().decode()
+        with storing():
+            stored = default_storage.open(parsed["key"] or "missing", "rb")
     except FileNotFoundError:
         logger.warning("document %s: its Markdown is gone, it is read again", document.pk)
         with transaction.atomic():
@@ -230,8 +259,22 @@ def _index(work: Work, embed: "Embed | None") -> None:
     replaced = document.markdown_key
     fresh = bool(replaced) and replaced != parsed["key"]
     old = pictures.keys(document) if fresh else []
-    indexing.index(work, markdown, parsed, embed=embed or indexing.embed)
+    with stored:
+        indexing.index(work, _parts(stored), parsed, embed=embed or indexing.embed, size_bytes=stored.size)
     if fresh:
         discard(replaced)
     for key in old:
         discard(key)
+
+
+def _parts(stored: File[bytes]) -> Iterator[Window]:
+    """Yield the stored Markdown in windows, holding one of them."""
+    with storing():
+        if stored.size <= HELD_BYTES:
+            yield from in_windows(stored.read().decode())
+            return
+        with TemporaryFile() as copy:  # on this machine, and of a kind that is read by lines
+            shutil.copyfileobj(stored, copy)
+            copy.seek(0)
+            with TextIOWrapper(copy, "utf-8", newline="\n") as text:
+                yield from in_windows(text)

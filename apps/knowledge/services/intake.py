@@ -84,9 +84,7 @@ def add_document(
             document.save(force_insert=True)
             place = document.workspace_id
             quotas.take(workspace_id=place, user_id=actor.pk, storage=size, documents=1, uploads=1)
-            audit.record(
-                "document.added", who=actor, workspace_id=place, target=document, name=document.name, right="manage"
-            )
+            audit.did("document.added", document, who=actor)
             enqueue(document)
     except IntegrityError:  # most files are new, so the constraint is asked and not a query before it
         discard(document.file.name or "")
@@ -150,7 +148,7 @@ def replace_content(
             before = alive.select_for_update().first()
             if before is None:
                 raise NotFound
-            _count_storage(before, size - before.size_bytes)
+            count_storage(before, size - before.size_bytes)
             alive.update(**changed, attempt=F("attempt") + 1)
             enqueue(document)
     except IntegrityError as error:
@@ -165,7 +163,12 @@ def replace_content(
     return True
 
 
-def _count_storage(document: Document, more: int) -> None:
+def count_storage(document: Document, more: int) -> None:
+    """Count that a document's original takes more bytes than before, or fewer. In the caller's transaction.
+
+    Raises:
+        QuotaExceeded: there is no room for more.
+    """
     place, person = document.workspace_id, document.uploaded_by_id
     if more > 0:
         quotas.take(workspace_id=place, user_id=person, storage=more)

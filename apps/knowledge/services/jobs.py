@@ -22,7 +22,7 @@ from apps.common.errors import InvalidInput
 from apps.knowledge.errors import BusyDocument, JobActive, NothingChosen
 from apps.knowledge.models import Document, Job, KnowledgeBase
 from apps.knowledge.querysets import DocumentQuerySet, JobQuerySet
-from apps.knowledge.services import batches
+from apps.knowledge.services import batches, moving
 from apps.knowledge.services.documents import enqueue_turns
 from apps.workspaces.models import User
 
@@ -72,6 +72,7 @@ def start_job(*, knowledge_base: KnowledgeBase, kind: Job.Kind, documents: Docum
     try:
         with transaction.atomic():
             job.save(force_insert=True)
+            batches.note(job)
             async_task(RUN)
     except IntegrityError as error:
         raise JobActive from error
@@ -115,11 +116,13 @@ def note_received(job: Job, *, stored: bool) -> None:
 
 def advance_jobs() -> int:
     """Schedule a slice of each job that is not through; return how many were moved on. Run at every turn."""
-    open_jobs = Job.objects.active().exclude(kind=Job.Kind.ADD).exclude(stage="working")
+    open_jobs = (
+        Job.objects.active().exclude(kind=Job.Kind.ADD).exclude(stage="working").select_related("knowledge_base")
+    )
     moved = 0
     for job in open_jobs.order_by("changed_at")[:5]:
         try:
-            moved += _advance(job)
+            moved += moving.advance(job) if job.kind == Job.Kind.EMBED else _advance(job)
         except DatabaseError:
             raise
         except Exception:  # this job's fault, and no reason to hold up the others
@@ -182,6 +185,8 @@ def cancel_job(*, job: Job, actor: User) -> None:
             job.refresh_from_db()
             raise BusyDocument(state=job.get_status_display())
         batches.stop(Document.objects.filter(job=job, deleted_at__isnull=True))
+        if job.kind == Job.Kind.EMBED:
+            moving.abandon(job.knowledge_base)
     job.refresh_from_db()
 
 
@@ -238,6 +243,8 @@ def told(job: Job) -> str:
         return _("“%(base)s”: the work on many documents failed and has been logged. Try again.") % found
     if job.status == Job.Status.CANCELLED:
         return _("“%(base)s”: stopped on request.") % found
+    if job.kind == Job.Kind.EMBED:
+        return _("“%(base)s”: search goes by the new embedding model from now on.") % found
     if counts["failed"]:
         return _("“%(base)s”: %(ready)s ready to answer from, %(failed)s need attention.") % found
     return (

@@ -10,8 +10,12 @@ from apps.knowledge.storage import Mark, content_hash
 Recut = Callable[[str], list[ChunkDraft]]
 
 
-def applied(document: Document, drafts: Sequence[ChunkDraft], *, recut: Recut) -> tuple[list[ChunkDraft], list[Mark]]:
+def applied(
+    document: Document, drafts: Sequence[ChunkDraft], *, recut: Recut, numbers: dict[int, int]
+) -> tuple[list[ChunkDraft], list[Mark]]:
     """Return the drafts with people's changes in them, and a mark for each.
+
+    ``numbers`` counts, by level, what a document's earlier parts have become.
 
     A disabled passage stays with its children, to be enabled again. An edited one gets its text, and
     in place of its children those that ``recut`` cuts the new text into.
@@ -51,7 +55,7 @@ def applied(document: Document, drafts: Sequence[ChunkDraft], *, recut: Recut) -
         draft if above is None else replace(draft, parent=places[above])
         for draft, above in zip(made, parents, strict=True)
     ]
-    return renumbered(moved), made_marks
+    return renumbered(moved, numbers), made_marks
 
 
 def children(passage: ChunkDraft, place: int, recut: Recut) -> list[ChunkDraft]:
@@ -63,9 +67,8 @@ def children(passage: ChunkDraft, place: int, recut: Recut) -> list[ChunkDraft]:
     return [replace(passage, level=CHILD, parent=place, text=part.text) for part in parts]
 
 
-def renumbered(drafts: list[ChunkDraft]) -> list[ChunkDraft]:
-    """Return the drafts with their ordinals within each level made gapless."""
-    counts: dict[int, int] = {}
+def renumbered(drafts: list[ChunkDraft], counts: dict[int, int]) -> list[ChunkDraft]:
+    """Return the drafts with their ordinals within each level made gapless, going on from ``counts``."""
     numbered = []
     for draft in drafts:
         ordinal = counts.get(draft.level, 0)

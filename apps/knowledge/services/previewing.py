@@ -10,6 +10,7 @@ from apps.knowledge.chunkers.drafts import ChunkDraft
 from apps.knowledge.errors import OriginalMissing
 from apps.knowledge.models import Document
 from apps.knowledge.services import indexing
+from apps.knowledge.services.documents import storing
 from apps.models import gateway
 
 
@@ -25,7 +26,7 @@ def chunk_preview(*, document: Document, chunker: str, chunker_settings: Mapping
     key = document.parsed.get("key") or document.markdown_key
     pages = document.parsed.get("pages") or document.metadata.get("pages", [])
     try:
-        with default_storage.open(key or "missing", "rb") as stored:
+        with storing(), default_storage.open(key or "missing", "rb") as stored:
             markdown = File(stored).read().decode()
     except FileNotFoundError as error:
         raise OriginalMissing from error

@@ -26,6 +26,7 @@ from apps.knowledge.questions import Pair
 from apps.knowledge.services.documents import discard, enqueue, storing
 from apps.knowledge.services.intake import add_document, replace_content
 from apps.workspaces.models import User
+from apps.workspaces.services import quotas
 
 Kind, Status = Document.Kind, Document.Status
 FETCH_S = 60.0
@@ -45,6 +46,7 @@ def add_page(
 
     Raises:
         InvalidInput: no http(s) address, or a time between refreshes that cannot be used.
+        QuotaExceeded: the workspace or the person has no room for another document.
     """
     address = address_of(url)
     parts = urlsplit(address)
@@ -63,6 +65,7 @@ def add_page(
     try:
         with transaction.atomic():
             document.save(force_insert=True)
+            quotas.take(workspace_id=document.workspace_id, user_id=actor.pk, documents=1, uploads=1)
             enqueue(document)
     except IntegrityError:
         return Document.objects.get(knowledge_base=knowledge_base, source_url=address, deleted_at__isnull=True)

@@ -9,7 +9,7 @@ from threading import Event, Lock, Thread
 from types import TracebackType
 from typing import Any, Self
 
-from django.db import DatabaseError, OperationalError, connection
+from django.db import DatabaseError, InterfaceError, OperationalError, connection
 from django.utils import timezone
 
 from apps.common.errors import KnowSphereError
@@ -43,6 +43,7 @@ class Work:
         self.lost = Event()
         self.cancelled = Event()
         self.tokens: dict[int, bytes] = {}  # of passages by their place, where the model gives them; for the reranker
+        self.part = (0.0, 1.0)  # where what is reported begins in the whole, and its share of it
         self._written = time.monotonic()  # the claim wrote the first stage
         self._stage = document.stage
 
@@ -74,7 +75,7 @@ class Work:
             return
         self._stage = self.document.stage = stage
         self._written = now
-        self.renew(stage=stage, progress=round(min(max(share, 0.0), 1.0), 3))
+        self.renew(stage=stage, progress=round(self.part[0] + self.part[1] * min(max(share, 0.0), 1.0), 3))
         self.check()
 
     def renew(self, **fields: Any) -> None:
@@ -131,8 +132,8 @@ HEART = Heart()
 def carry_out(document: Document, step: Callable[[Work], None]) -> None:
     """Run one step on a claimed document and record any failure in it. The edge of all work: never raises.
 
-    Where the failure itself cannot be written (the database is gone) the lease runs out, and the
-    document goes back to the queue.
+    Where the database was lost, or the failure itself cannot be written, the lease runs out and the document
+    goes back to the queue.
     """
     failed = Document.FAILED[Document.Status(document.status)]
     try:
@@ -142,12 +143,27 @@ def carry_out(document: Document, step: Callable[[Work], None]) -> None:
         except LeaseLost:
             logger.warning("document %s: another worker has it now, or it was deleted", document.pk)
         except Exception as error:  # noqa: BLE001
-            found = _as_failure(document, error)
-            if not document.settle(failed, found.code, {**found.details}):
-                logger.warning("document %s: %s, but the claim is no longer ours", document.pk, found.code)
+            _settle_failure(document, failed, error)
     except DatabaseError:
         logger.exception("document %s: its state could not be written", document.pk)
     ledger.flush()
+
+
+def _settle_failure(document: Document, failed: Document.Status, error: Exception) -> None:
+    if _is_outage(error):  # the document has no part in it, and is taken up again when the lease has run out
+        logger.warning("document %s: the database went away", document.pk)
+        return
+    found = _as_failure(document, error)
+    if not document.settle(failed, found.code, {**found.details}):
+        logger.warning("document %s: %s, but the claim is no longer ours", document.pk, found.code)
+
+
+def _is_outage(error: Exception) -> bool:
+    """Whether the connection to the database was lost, or the server is going down or coming up."""
+    if not isinstance(error, OperationalError | InterfaceError):
+        return False
+    state = getattr(error.__cause__, "sqlstate", None) or ""
+    return not state or state.startswith(("08", "57P"))
 
 
 def _as_failure(document: Document, error: Exception) -> DocumentFailure:

@@ -15,6 +15,8 @@ from apps.knowledge import chunkers, services
 from apps.knowledge.chunkers.drafts import PARENT
 from apps.knowledge.models import Document, KnowledgeBase
 from apps.knowledge.services.chunking import settings_of
+from apps.models.models import Kind, ModelConfig
+from apps.models.resolution import BUILTIN, from_environment, from_row
 from apps.workspaces.pages import PersonRequest, enter
 
 SHOWN = 30
@@ -64,6 +66,7 @@ def configure_chunker(request: PersonRequest, slug: str, base_id: UUID) -> HttpR
         sizes = sorted(len(draft.text) for draft in passages) or [0]
         context |= {"passages": passages[:SHOWN], "count": len(passages), "parts": len(drafts) - len(passages)}
         context |= {"middle": sizes[len(sizes) // 2], "longest": sizes[-1]}
+    context |= {"models": _models(request, base)} if base.embedding_model else {}
     context |= {"chosen": chosen, "documents": documents.order_by("-created_at")[:50], "section": "knowledge"}
     part = "partials/_preview" if request.htmx else "configure_chunker"
     return render(request, f"knowledge/{part}.html", {**frame, **context})
@@ -86,6 +89,29 @@ def save_chunker(request: PersonRequest, slug: str, base_id: UUID) -> HttpRespon
     done = _("Saved, and %(count)s in the queue to be cut anew. What is there answers meanwhile.") % {"count": count}
     messages.success(request, done if count else _("Saved. It counts for documents that are indexed from now on."))
     return redirect("knowledge:configure-chunker", slug, base.pk)
+
+
+@require_POST
+@login_required
+def move_model(request: PersonRequest, slug: str, base_id: UUID) -> HttpResponse:
+    """Move a base to another embedding model, in the background."""
+    _frame, base = _base(request, slug, base_id)
+    services.move_to_model(knowledge_base=base, model=request.POST.get("model", ""), actor=request.user)
+    messages.success(request, _("Begun. Search goes on as it is until all is embedded anew. You can leave this page."))
+    return redirect("knowledge:list-jobs", slug, base.pk)
+
+
+def _models(request: PersonRequest, base: KnowledgeBase) -> list[tuple[str, str]]:
+    """Return the embedding models that a base can have, by reference, with its own."""
+    rows = (
+        ModelConfig.objects.visible_to(request.user).usable_in(base.workspace_id).filter(kind="embedding", enabled=True)
+    )
+    found = {model.reference: model.name for model in map(from_row, rows)}
+    for given in (from_environment("embedding"), BUILTIN[Kind.EMBEDDING]):
+        if given:
+            found.setdefault(given.reference, given.name)
+    found.setdefault(base.embedding_model, base.embedding_model.partition(":")[2])
+    return sorted(found.items(), key=lambda pair: pair[1])
 
 
 def _fields(chunker: str, values: dict[str, Any]) -> list[dict[str, Any]]:

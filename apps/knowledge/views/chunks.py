@@ -28,8 +28,10 @@ def list_chunks(request: PersonRequest, slug: str, document_id: UUID) -> HttpRes
     document = get_object_or_404(documents.select_related("knowledge_base"), pk=document_id)
     words = request.GET.get("q", "").strip()
     chunks = Chunk.objects.visible_to(request.user).filter(document=document, level=Chunk.PARENT)
-    page = Paginator(chunks.holding(words).order_by("ordinal"), ROWS).get_page(request.GET.get("page"))
     editable = Document.objects.editable_by(request.user).filter(pk=document.pk).exists()
+    if not editable:  # what was switched off is for who may switch it on again
+        chunks = chunks.filter(disabled=False)
+    page = Paginator(chunks.holding(words).order_by("ordinal"), ROWS).get_page(request.GET.get("page"))
     context = {
         "document": document,
         "base": document.knowledge_base,

@@ -19,7 +19,7 @@ from django_htmx.http import trigger_client_event
 
 from apps.common.errors import InvalidInput, KnowSphereError, NotFound
 from apps.common.text import whole
-from apps.knowledge import originals, services, sheets
+from apps.knowledge import originals, page_pictures, services, sheets
 from apps.knowledge.errors import OriginalMissing, SameName
 from apps.knowledge.models import Document, DocumentImage, Folder, KnowledgeBase
 from apps.knowledge.services.beginning import begin_knowledge_base
@@ -102,7 +102,7 @@ def show_document(request: PersonRequest, slug: str, document_id: UUID) -> HttpR
     document = get_object_or_404(documents.select_related("knowledge_base"), pk=document_id)
     asked = {name: request.GET.get(name, "") for name in ("chunk", "start", "end", "first")}
     sheet = sheets.open_at(document, **asked)
-    audit.opened(document, who=request.user, right=frame["role"])
+    audit.opened(document, who=request.user)
     editable = Document.objects.editable_by(request.user).filter(pk=document.pk).exists()
     context = {"document": document, "base": document.knowledge_base, "sheet": sheet, "editable": editable}
     context["attempts"] = document.attempts.order_by("-number")[:20]
@@ -118,7 +118,7 @@ def download_original(request: PersonRequest, slug: str, document_id: UUID) -> H
     document = get_object_or_404(documents, pk=document_id)
     try:
         response = originals.download(document)
-        audit.opened(document, who=request.user, right=frame["role"], action="document.downloaded")
+        audit.opened(document, who=request.user, action="document.downloaded")
         return response
     except FileNotFoundError as error:
         raise OriginalMissing from error
@@ -138,6 +138,24 @@ def show_picture(request: PersonRequest, slug: str, document_id: UUID, name: str
         return originals.picture(found)
     except FileNotFoundError as error:
         raise NotFound from error
+
+
+@require_safe
+@login_required
+def show_page(request: PersonRequest, slug: str, document_id: UUID, number: int) -> HttpResponse:
+    """Send a page of a PDF as a picture, with what stands from ``start`` to ``end`` of its text highlighted."""
+    frame = enter(request, slug)
+    documents = Document.objects.visible_to(request.user).filter(workspace=frame["workspace"])
+    document = get_object_or_404(documents, pk=document_id)
+    if not page_pictures.can_be_drawn(document) or not 1 <= number <= (document.page_count or number):
+        raise NotFound
+    start, end = (request.GET.get(name, "") for name in ("start", "end"))
+    try:
+        picture = page_pictures.draw(document, number, start=start, end=end)
+    except FileNotFoundError as error:
+        raise OriginalMissing from error
+    audit.opened(document, who=request.user, right=frame["role"], action="document.page_opened", page=picture.page)
+    return page_pictures.answer(picture)
 
 
 @require_POST

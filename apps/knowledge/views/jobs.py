@@ -19,6 +19,7 @@ from django_htmx.http import trigger_client_event
 from apps.common.errors import InvalidInput
 from apps.knowledge import services
 from apps.knowledge.models import Document, Folder, Job, KnowledgeBase
+from apps.knowledge.querysets import DocumentQuerySet
 from apps.knowledge.services import jobs
 from apps.workspaces.pages import PersonRequest, enter
 
@@ -34,7 +35,11 @@ def act_on_documents(request: PersonRequest, slug: str, base_id: UUID) -> HttpRe
     bases = KnowledgeBase.objects.editable_by(request.user).filter(workspace=frame["workspace"])
     base = get_object_or_404(bases, pk=base_id)
     documents = Document.objects.editable_by(request.user).filter(knowledge_base=base)
-    documents = documents.among(request.POST.getlist("documents"))
+    documents = (
+        _all_shown(request, documents)
+        if request.POST.get("all")
+        else documents.among(request.POST.getlist("documents"))
+    )
     common: dict[str, Any] = {"knowledge_base": base, "documents": documents, "actor": request.user}
     act = request.POST.get("act", "")
     undo = ""
@@ -55,6 +60,15 @@ def act_on_documents(request: PersonRequest, slug: str, base_id: UUID) -> HttpRe
     if act != "move" and Folder.objects.visible_to(request.user).named_by(folder).exists():
         back["Location"] += f"?folder={folder}"
     return back
+
+
+def _all_shown(request: PersonRequest, documents: DocumentQuerySet) -> DocumentQuerySet:
+    """Return all that the filter of the table lets through, on whichever of its pages."""
+    posted = request.POST
+    folder = Folder.objects.visible_to(request.user).named_by(posted.get("in_folder", "")).first()
+    return documents.shown(
+        name=posted.get("q", "").strip(), state=posted.get("state", ""), tag=posted.get("with_tag", ""), folder=folder
+    )
 
 
 def _at_once(act: str, base: KnowledgeBase, request: PersonRequest, common: dict[str, Any]) -> Job:

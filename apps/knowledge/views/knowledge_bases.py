@@ -27,7 +27,7 @@ def list_knowledge_bases(request: PersonRequest, slug: str) -> HttpResponse:
     """List the bases one may read, with how many documents each has."""
     frame = enter(request, slug)
     bases = KnowledgeBase.objects.visible_to(request.user).filter(workspace=frame["workspace"])
-    page = Paginator(bases.with_counts().order_by("name"), ROWS).get_page(request.GET.get("page"))
+    page = Paginator(bases.with_counts(request.user).order_by("name"), ROWS).get_page(request.GET.get("page"))
     may_create = permissions.allows("create_knowledge_base", frame["role"])
     context = {"page": page, "form": KnowledgeBaseForm(), "may_create": may_create, "section": "knowledge"}
     return render(request, "knowledge/list_knowledge_bases.html", {**frame, **context})
@@ -70,13 +70,7 @@ def show_knowledge_base(request: PersonRequest, slug: str, base_id: UUID) -> Htt
     folders = list(Folder.objects.visible_to(request.user).filter(knowledge_base=base).order_by("name"))
     folder = next((one for one in folders if str(one.pk) == request.GET.get("folder", "")), None)
     tag = request.GET.get("tag", "")
-    shown = documents.named(name).in_state(state)
-    if tag:
-        shown = shown.tagged([tag])
-    if not (name or state or tag):  # a filter looks into all folders below
-        shown = shown.in_folder(folder.pk if folder else None)
-    elif folder:
-        shown = shown.in_folders([folder.pk])
+    shown = documents.shown(name=name, state=state, tag=tag, folder=folder)
     page = Paginator(shown.order_by("-created_at"), ROWS)
     context = {"base": base, "page": page.get_page(request.GET.get("page")), "counts": documents.counts()}
     context |= {"folders": folders, "folder": folder, "tag": tag, "path": _path(folder, folders)}

@@ -22,7 +22,7 @@ class ModelOut(serializers.ModelSerializer[ModelConfig]):
         model = ModelConfig
         fields: ClassVar = [
             "id", "workspace", "kind", "provider", "name", "base_url", "has_key", "configuration", "is_default",
-            "is_fast", "enabled", "fallback", "created_at", "editable",
+            "is_fast", "enabled", "restricted", "fallback", "created_at", "editable",
         ]  # fmt: skip
         read_only_fields = fields
 
@@ -61,6 +61,7 @@ class ModelChange(serializers.Serializer[Any]):
     is_default = serializers.BooleanField(required=False)
     is_fast = serializers.BooleanField(required=False, help_text="The fast chat model beside the default.")
     enabled = serializers.BooleanField(required=False)
+    restricted = serializers.BooleanField(required=False, help_text="Only for people whom it is shared with.")
 
 
 class TrialOut(serializers.Serializer[Any]):

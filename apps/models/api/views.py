@@ -17,6 +17,7 @@ from apps.rest.operations import Operation
 from apps.rest.views import ApiView
 from apps.workspaces.api.shapes import InWorkspace, entered
 from apps.workspaces.models import Workspace
+from apps.workspaces.services import set_restricted
 
 READ, WRITE = "models:read", "models:write"
 
@@ -68,7 +69,12 @@ class OneModel(_OfModels):
 
     def on_patch(self, request: Request, model_id: UUID) -> Response:
         """Change a model."""
-        services.change_model(model=self.editable(model_id), actor=self.who, **self.taken())
+        model, given = self.editable(model_id), self.taken()
+        restricted = given.pop("restricted", None)
+        if given:
+            services.change_model(model=model, actor=self.who, **given)
+        if restricted is not None:
+            set_restricted(row=model, restricted=restricted, actor=self.who)
         return self.answer(self.row(model_id))
 
     def on_delete(self, request: Request, model_id: UUID) -> Response:

@@ -14,7 +14,6 @@ from django.conf import settings
 from django.contrib.staticfiles import finders
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
-from django.templatetags.static import static
 from django.utils import translation
 from django.utils.translation import gettext as _
 from django.views.decorators.clickjacking import xframe_options_exempt
@@ -23,9 +22,11 @@ from django.views.decorators.http import require_POST, require_safe
 
 from apps.common.errors import KnowSphereError, NotFound
 from apps.common.text import storable
+from apps.conversations import steps
 from apps.conversations.models import Citation, Turn
 from apps.widgets import errors, services, showing, tokens
-from apps.widgets.models import Widget
+from apps.widgets.models import Visitor, Widget
+from apps.workspaces.principals import Principal
 
 View = Callable[..., HttpResponse]
 LANGUAGES = {"zh": "zh-hans", "en": "en"}
@@ -105,6 +106,7 @@ def greet(request: HttpRequest, public_id: str) -> HttpResponse:
             "ticket": tokens.make_ticket(widget, origin, identity=identity),
             "color": widget.color, "position": widget.position, "theme": widget.theme,
             "title": widget.title or _("Ask us"), "close": _("Close the chat"), "open": _("Open the chat"),
+            "unread": _("Open the chat: there is a new answer"),
         })  # fmt: skip
     response["Access-Control-Allow-Origin"] = request.headers["Origin"]
     return response
@@ -131,7 +133,7 @@ def _frame(request: HttpRequest, widget: Widget) -> HttpResponse:
     return render(request, "widgets/frame.html", {
         "widget": widget,
         "theme": "" if widget.theme == Widget.Theme.AUTO else widget.theme,
-        "script": static("js/widget-frame.js"),
+        "step_words": steps.words(),
     })  # fmt: skip
 
 
@@ -154,11 +156,18 @@ def _is_own(request: HttpRequest) -> bool:
     return request.headers["Origin"] in (services.own_origin(), f"{request.scheme}://{request.get_host()}")
 
 
+def _admitted(request: HttpRequest, public_id: str) -> tuple[Widget, Visitor, Principal]:
+    """Return whose session a request carries, its read taken off the limits."""
+    found = services.admit_visitor(public_id, _bearer(request))
+    services.count_read(widget=found[0], visitor=found[1], address=request.META.get("REMOTE_ADDR", ""))
+    return found
+
+
 @answers_json
 @require_POST
 def renew_session(request: HttpRequest, public_id: str) -> HttpResponse:
     """Give a visitor whose session still runs a new token."""
-    _widget, visitor, _principal = services.admit_visitor(public_id, _bearer(request))
+    _widget, visitor, _principal = _admitted(request, public_id)
     return JsonResponse({"token": tokens.make_session(visitor), "expires_in": tokens.SESSION_S})
 
 
@@ -166,7 +175,7 @@ def renew_session(request: HttpRequest, public_id: str) -> HttpResponse:
 @require_safe
 def show_history(request: HttpRequest, public_id: str) -> HttpResponse:
     """The visitor's newest conversation, as it was drawn."""
-    widget, visitor, principal = services.admit_visitor(public_id, _bearer(request))
+    widget, visitor, principal = _admitted(request, public_id)
     conversation = services.conversation_of(widget, visitor)
     turns = showing.turns_of(widget, principal, conversation)
     return JsonResponse({"conversation": str(conversation.pk), "turns": turns})
@@ -185,7 +194,7 @@ def start_again(request: HttpRequest, public_id: str) -> HttpResponse:
 @require_safe
 def show_excerpt(request: HttpRequest, public_id: str, turn_id: Any, n: int) -> HttpResponse:
     """The paragraph behind a marker, where the owner allows it and the widget may still read it."""
-    widget, _visitor, principal = services.admit_visitor(public_id, _bearer(request))
+    widget, _visitor, principal = _admitted(request, public_id)
     turn = Turn.objects.visible_to(principal).filter(pk=turn_id).first()
     cited = Citation.objects.visible_to(principal).with_readable(principal)
     found: Any = cited.filter(message__turn=turn, n=n, cited=True).first() if turn else None

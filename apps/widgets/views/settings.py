@@ -7,26 +7,20 @@ from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.core.paginator import Paginator
-from django.db import transaction
 from django.db.models import Count
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_POST
 
-from apps.knowledge.models import KnowledgeBase
-from apps.models import budget_services
-from apps.models.models import TOKENS, Budget, Period, Scope
-from apps.widgets import services, showing, tokens
+from apps.widgets import editing, services, showing, tokens
 from apps.widgets.forms import NewWidgetForm, WidgetForm
 from apps.widgets.models import Visitor, Widget
 from apps.widgets.querysets import transcripts
 from apps.workspaces import permissions
-from apps.workspaces.models import User
 from apps.workspaces.pages import PersonRequest, enter
 
 A_PAGE = 30
-PLAIN = ("agent", "knowledge_bases", "budget")  # fields that are not columns to save as they are
 
 
 def _enter(request: PersonRequest, slug: str) -> dict[str, Any]:
@@ -72,19 +66,7 @@ def show_widget(request: PersonRequest, slug: str, widget_id: UUID) -> HttpRespo
     """Show a widget's settings, its snippet, and the widget itself."""
     frame = _enter(request, slug)
     widget = _own(request, frame, widget_id)
-    return _show(request, frame, widget, _form(request.user, widget))
-
-
-def _form(actor: User, widget: Widget, data: Any = None) -> WidgetForm:
-    read = KnowledgeBase.objects.visible_to(actor).filter(shares__widget_id=widget.pk)
-    budget = Budget.objects.visible_to(actor).filter(scope=Scope.WIDGET, subject=widget.pk, unit=TOKENS).first()
-    initial = {
-        "origins": "\n".join(widget.origins),
-        "starters": "\n".join(widget.starters),
-        "knowledge_bases": read,
-        "budget": budget.amount if budget else None,
-    }
-    return WidgetForm(data, instance=widget, initial=initial, actor=actor, workspace=widget.workspace)
+    return _show(request, frame, widget, editing.form_of(widget, actor=request.user))
 
 
 def _show(
@@ -109,30 +91,12 @@ def change_widget(request: PersonRequest, slug: str, widget_id: UUID) -> HttpRes
     """Save a widget's settings; a form that does not fit comes back with 422."""
     frame = _enter(request, slug)
     widget = _own(request, frame, widget_id)
-    form = _form(request.user, widget, request.POST)
+    form = editing.form_of(widget, actor=request.user, data=request.POST)
     if not form.is_valid():
         return _show(request, frame, widget, form, status=422)
-    said = form.cleaned_data
-    with transaction.atomic():
-        services.change_widget(
-            widget=widget, actor=request.user, **{name: said[name] for name in said if name not in PLAIN}
-        )
-        services.set_reach(widget=widget, agent=said["agent"], bases=said["knowledge_bases"], actor=request.user)
-        _set_budget(request.user, widget, said["budget"])
+    editing.save(form, widget=widget, actor=request.user)
     messages.success(request, _("Saved. It counts from the next question on."))
     return redirect("widgets:show-widget", slug, widget.pk)
-
-
-def _set_budget(actor: User, widget: Widget, amount: Any) -> None:
-    if amount is not None:
-        budget_services.set_budget(
-            workspace=widget.workspace, actor=actor, scope=Scope.WIDGET, subject=widget.pk, unit=TOKENS,
-            period=Period.DAY, amount=amount,
-        )  # fmt: skip
-        return
-    own = Budget.objects.editable_by(actor).filter(scope=Scope.WIDGET, subject=widget.pk, by_operator=False)
-    for budget in own:
-        budget_services.remove_budget(budget=budget, actor=actor)
 
 
 @require_POST

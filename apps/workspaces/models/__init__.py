@@ -4,6 +4,7 @@ from apps.workspaces.models.audit import AuditEvent
 from apps.workspaces.models.departments import Department, DepartmentMember
 from apps.workspaces.models.invitations import Invitation
 from apps.workspaces.models.keys import ApiKey
+from apps.workspaces.models.notices import Notice
 from apps.workspaces.models.people import Membership, Role, User, Workspace
 from apps.workspaces.models.quotas import Quota
 from apps.workspaces.models.shares import Share
@@ -15,6 +16,7 @@ __all__ = [
     "DepartmentMember",
     "Invitation",
     "Membership",
+    "Notice",
     "Quota",
     "Role",
     "Share",

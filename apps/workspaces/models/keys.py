@@ -25,6 +25,9 @@ class ApiKey(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
     expires_at = models.DateTimeField(_("Expires"), null=True, blank=True)
     revoked_at = models.DateTimeField(null=True, blank=True)
+    made_by = models.ForeignKey(  # the key that made it, with which it ends
+        "self", on_delete=models.CASCADE, null=True, blank=True, related_name="made"
+    )
     last_used_at = models.DateTimeField(null=True, blank=True)
 
     objects = ApiKeyQuerySet.as_manager()

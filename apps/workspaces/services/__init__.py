@@ -10,6 +10,7 @@ from apps.workspaces.services.departments import (
 from apps.workspaces.services.ending import delete_person, delete_workspace
 from apps.workspaces.services.invitations import accept, invite, withdraw_invitation
 from apps.workspaces.services.keys import create_api_key, principal_of_key, revoke_api_key
+from apps.workspaces.services.notices import delete_notice, save_notice
 from apps.workspaces.services.people import (
     begin_support,
     change_person,
@@ -18,6 +19,7 @@ from apps.workspaces.services.people import (
     create_workspace,
     leave_workspace,
     remove_member,
+    set_active,
     set_membership,
     transfer_workspace,
 )
@@ -34,6 +36,7 @@ __all__ = [
     "create_department",
     "create_workspace",
     "delete_department",
+    "delete_notice",
     "delete_person",
     "delete_workspace",
     "invite",
@@ -43,6 +46,8 @@ __all__ = [
     "remove_member",
     "rename_department",
     "revoke_api_key",
+    "save_notice",
+    "set_active",
     "set_department_members",
     "set_membership",
     "set_restricted",

@@ -4,6 +4,7 @@ import hashlib
 import secrets
 from collections.abc import Collection
 from datetime import datetime, timedelta
+from uuid import UUID
 
 from django.db import transaction
 from django.db.models import Q
@@ -30,7 +31,7 @@ def create_api_key(
 ) -> tuple[ApiKey, str]:
     """Make a key in the actor's name; return its row, and the key itself, which nobody can look up again.
 
-    A key that is made through a key ends with it at the latest.
+    A key that is made through a key ends with it at the latest, also where that one is revoked.
 
     Raises:
         NotFound, NotAllowed: by the actor's role in the workspace.
@@ -44,7 +45,7 @@ def create_api_key(
         raise InvalidInput(field="scopes", reason=_("choose at least one of those offered"))
     if expires_at is not None and expires_at <= timezone.now():
         raise InvalidInput(field="expires_at", reason=_("it lies in the past"))
-    own = ApiKey.objects.filter(pk=actor.principal.key_id).first() if actor.principal.key_id else None
+    own = _held(actor.principal.key_id) if actor.principal.key_id else None
     if own and own.expires_at:
         expires_at = min(expires_at or own.expires_at, own.expires_at)
     secret = PREFIX + secrets.token_urlsafe(32)
@@ -56,16 +57,32 @@ def create_api_key(
         digest=digest_of(secret),
         scopes=wanted,
         expires_at=expires_at,
+        made_by=own,
     )
     audit.record("key.made", who=actor, workspace_id=workspace.pk, target=key, name=key.name, scopes=wanted)
     return key, secret
 
 
+def _held(key_id: UUID) -> ApiKey:
+    """Return a key that still holds, locked, so that whoever revokes it sees what it makes. Raises KeyRefused."""
+    key = ApiKey.objects.living().select_for_update().filter(pk=key_id).first()
+    if key is None:
+        raise KeyRefused
+    return key
+
+
 @transaction.atomic
 def revoke_api_key(*, key: ApiKey, actor: User) -> None:
-    """End a key that came through ``editable_by``. What it began reads nothing more from now on."""
-    if ApiKey.objects.filter(pk=key.pk, revoked_at__isnull=True).update(revoked_at=timezone.now()):
-        audit.record("key.revoked", who=actor, workspace_id=key.workspace_id, target=key, name=key.name)
+    """End a key that came through ``editable_by``, and all keys that it made, and so on.
+
+    What they began reads nothing more from now on.
+    """
+    ended = [key]
+    while ended:
+        for one in ended:
+            if ApiKey.objects.filter(pk=one.pk, revoked_at__isnull=True).update(revoked_at=timezone.now()):
+                audit.record("key.revoked", who=actor, workspace_id=one.workspace_id, target=one, name=one.name)
+        ended = list(ApiKey.objects.filter(made_by__in=ended, revoked_at__isnull=True))
 
 
 def principal_of_key(secret: str) -> User:

@@ -119,7 +119,7 @@ def remove_member(*, membership: Membership, actor: User) -> None:
 
 def leave_workspace(*, workspace: Workspace, actor: User) -> None:
     """Leave a workspace. Raises NotFound; LastOwner: hand it over or delete it first."""
-    require("ask", actor=actor, workspace=workspace)
+    require("leave", actor=actor, workspace=workspace)
     remove_member(membership=Membership.objects.get(workspace=workspace, user=actor), actor=actor)
 
 
@@ -141,6 +141,21 @@ def transfer_workspace(*, membership: Membership, actor: User) -> None:
     Membership.objects.filter(workspace=membership.workspace_id, user=actor).update(role=Role.ADMIN)
     _withdraw_invitations(membership.workspace_id, actor.pk, Role.ADMIN)
     _record("workspace.transferred", membership, actor)
+
+
+@transaction.atomic
+def set_active(*, user: User, active: bool, operator: User) -> None:
+    """Lock a person out of everything, or let them in again; the logs of all their workspaces say so.
+
+    Raises:
+        NotAllowed: the one who acts is no operator, or it is themselves.
+    """
+    if not operator.is_staff or not operator.is_active or user.pk == operator.pk:
+        raise NotAllowed
+    User.objects.filter(pk=user.pk, deleted_at__isnull=True).update(is_active=active)
+    action = "person.unlocked" if active else "person.locked"
+    for place in Membership.objects.filter(user=user).values_list("workspace_id", flat=True):
+        audit.record(action, who=operator, workspace_id=place, target=user, name=user.email, right="operator")
 
 
 @transaction.atomic

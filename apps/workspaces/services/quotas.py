@@ -103,8 +103,8 @@ def give_back(*, workspace_id: UUID, user_id: UUID | None, **amounts: int) -> No
 
 
 @transaction.atomic
-def set_limit_of(*, workspace: Workspace, user_id: UUID, kind: str, limit: int | None, actor: User) -> None:
-    """Set a member's limit; None: the server's own.
+def set_limit_of(*, workspace: Workspace, user_id: UUID, kind: str, limit: int | None, actor: User) -> Quota:
+    """Set a member's limit, and return its counter; None: the server's own.
 
     Raises:
         NotFound, NotAllowed: by the actor's role, or the person is not in the workspace.
@@ -118,6 +118,7 @@ def set_limit_of(*, workspace: Workspace, user_id: UUID, kind: str, limit: int |
     )
     place, name = workspace.pk, member.user.email
     audit.record("quota.set", who=actor, workspace_id=place, target=quota, name=name, quota=kind, limit=limit)
+    return quota
 
 
 def limit_of(quota: Quota) -> int | None:

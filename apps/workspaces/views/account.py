@@ -1,19 +1,25 @@
 """The page of one's own account."""
 
+from uuid import UUID
+
 from django import forms
 from django.contrib import messages
 from django.contrib.auth import logout
 from django.contrib.auth.decorators import login_required
-from django.http import HttpResponse
-from django.shortcuts import redirect, render
+from django.http import HttpResponse, HttpResponseRedirect
+from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
+from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_POST, require_safe
 
 from apps.common import zones
 from apps.workspaces import services
-from apps.workspaces.models import User
+from apps.workspaces.models import Notice, User
 from apps.workspaces.pages import PersonRequest
+from apps.workspaces.templatetags.notices import DISMISSED
+
+MOST_DISMISSED = 50  # of a session, the latest
 
 
 class DeleteAccountForm(forms.Form):
@@ -59,6 +65,21 @@ def change_account(request: PersonRequest) -> HttpResponse:
 def _page(request: PersonRequest, status: int = 200, **forms_: forms.BaseForm) -> HttpResponse:
     context = {"form": DeleteAccountForm(), "person": PersonForm(instance=request.user), "now": timezone.now()}
     return render(request, "workspaces/show_account.html", {**context, **forms_}, status=status)
+
+
+@require_POST
+@login_required
+def dismiss_notice(request: PersonRequest, notice_id: UUID) -> HttpResponse:
+    """Close an operator's notice for this session; it stays on the page if it may not be closed."""
+    found = get_object_or_404(Notice.objects.visible_to(request.user), pk=notice_id, dismissable=True)
+    closed = request.session.get(DISMISSED, [])
+    request.session[DISMISSED] = [*closed[1 - MOST_DISMISSED :], str(found.pk)]
+    if request.htmx:
+        return HttpResponse()
+    there = request.POST.get("next", "")
+    if there.startswith("/") and url_has_allowed_host_and_scheme(there, allowed_hosts=None):
+        return HttpResponseRedirect(there)
+    return redirect("workspaces:home")
 
 
 @require_POST

@@ -14,6 +14,7 @@ ALL = (
     "memory:write",
     "models:write",
     "workspace:write",
+    "evaluations:write",
 )
 
 

@@ -16,6 +16,10 @@ def test_an_example_runs(address, secret, number, capsys):
     names: dict = {}
     exec(EXAMPLES[number].replace(PLACEHOLDER, f"ADDRESS, KEY = {address!r}, {secret!r}"), names)
     said = capsys.readouterr().out
+    if number == 1:
+        first, last = said.splitlines()[0], said.splitlines()[-1]
+        assert "/invitations/" in first
+        assert '"action":"share.given"' in last
     if number == 0:
         assert said.splitlines()[0] == "uploaded"
         assert said.splitlines()[-1] == "not_found False"
@@ -26,4 +30,4 @@ def test_an_example_runs(address, secret, number, capsys):
 
 
 def test_the_page_has_its_examples():
-    assert len(EXAMPLES) == 2
+    assert len(EXAMPLES) == 3

@@ -9,6 +9,7 @@ from uuid import uuid4
 import pytest
 from django.contrib.sessions.models import Session
 from django.db import IntegrityError
+from django.db.models import F
 from django.utils import timezone
 
 from apps.common import database
@@ -18,7 +19,7 @@ from apps.conversations.engine import ENGINE
 from apps.conversations.frames import EVENTS
 from apps.conversations.models import Citation, Conversation, Message, Turn, TurnEvent
 from apps.conversations.rendering import anchor_of, render_markdown
-from apps.workspaces.models import Quota
+from apps.workspaces.models import AuditEvent, Quota
 from apps.workspaces.services import create_api_key
 from tests.conversations.live.client import Tab, numbered
 from tests.conversations.scripted import ANSWER, words
@@ -545,6 +546,25 @@ async def test_a_question_that_comes_twice_is_counted_once(tab, people):
         await one.ask("say 1", parent=str(uuid4()))
         assert (await one.until("error"))["code"] == "not_found"
     assert await in_thread(lambda: turns_used(people)) == used + 1
+
+
+async def test_a_question_that_comes_twice_needs_no_room_for_the_second(tab, people):
+    quota, client_id = Quota.objects.filter(workspace=people.acme, user=None, kind="turns"), uuid4().hex
+    async with tab() as one:
+        await one.ask("say 1", client_id)
+        end = await one.turn()
+        await in_thread(lambda: quota.update(limit=F("used")))
+        try:
+            await one.ask("say 1", client_id)
+            again = await one.turn()
+            await one.ask("say 1")
+            assert (await one.until("error"))["code"] == "quota_exceeded"
+        finally:
+            await in_thread(lambda: quota.update(limit=None))
+    assert again == end
+    asked = await in_thread(lambda: AuditEvent.objects.filter(action="question.asked", target_id=end["turn"]).get())
+    assert (asked.kind, asked.actor_id, asked.right, asked.ip) == ("person", people.ann.pk, "owner", "127.0.0.1")
+    assert asked.workspace_id == people.acme.pk
 
 
 async def test_a_key_reads_by_its_own_rights_what_its_person_asked(server, tab, people, conversation, monkeypatch):

@@ -171,6 +171,8 @@ async def test_a_reconnect_goes_on_where_it_was(tab):
 
 async def test_a_widget_that_is_switched_off_ends_its_sockets(tab, widget):
     async with tab() as one:
+        await one.send(type="ping")
+        await one.next()  # it is in
         await in_thread(lambda: services.change_widget(widget=widget, actor=None, enabled=False))
         await one.ask("say 1")
         assert (await one.until("error"))["code"] == "widget_not_found"

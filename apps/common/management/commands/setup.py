@@ -18,6 +18,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         call_command("migrate", interactive=False, verbosity=0)
         call_command("check", databases=["default"], verbosity=0)
+        call_command("recount_quotas", stdout=StringIO())
         root = settings.STATIC_ROOT  # only in production; in the image the files are gathered, and read-only
         if root and os.access(root.parent, os.W_OK):
             call_command("collectstatic", interactive=False, verbosity=0)

@@ -11,8 +11,8 @@ from django.utils.translation import gettext as _
 
 from apps.common.errors import KnowSphereError
 from apps.common.text import storable
-from apps.evals.models import EvalRun
-from apps.evals.services import run_evaluation
+from apps.evals.models import Dataset, EvalRun
+from apps.evals.services import run_dataset, run_evaluation
 from apps.workspaces import command_line
 
 
@@ -20,8 +20,9 @@ class Command(BaseCommand):
     help = "Evaluate retrieval or intent on a data set folder and store the run."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("path", type=Path, help="folder of the data set")
-        parser.add_argument("--kind", required=True, choices=["retrieval", "intent", "generation"])
+        parser.add_argument("path", type=Path, nargs="?", help="folder of the data set")
+        parser.add_argument("--dataset", metavar="NAME", help="a data set of the workspace, in place of a folder")
+        parser.add_argument("--kind", choices=["retrieval", "intent", "generation"])
         parser.add_argument("--corpus", type=Path, nargs="+", action="extend", default=[], metavar="EXTRA")
         parser.add_argument("--json", action="store_true", help="print one JSON object as the last line")
         command_line.add_arguments(parser)
@@ -29,17 +30,28 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         if options["kind"] == "generation":
             raise CommandError(_("Answers cannot be evaluated yet. Retrieval and intent can."))
+        if (options["path"] is None) == (options["dataset"] is None):
+            raise CommandError(_("Name a folder, or a data set of the workspace by --dataset."))
+        if options["path"] is not None and options["kind"] is None:
+            raise CommandError(_("Say what is measured: --kind retrieval or --kind intent."))
         workspace, user = command_line.acting(options)
         bars = _Bars()
         try:
-            run = run_evaluation(
-                kind=options["kind"],
-                folder=options["path"].resolve(),
-                extra=tuple(path.resolve() for path in options["corpus"]),
-                workspace=workspace,
-                actor=user,
-                progress=bars,
-            )
+            if options["dataset"] is not None:
+                mine = Dataset.objects.visible_to(user).filter(workspace=workspace, name=options["dataset"])
+                dataset = mine.select_related("workspace").first()
+                if dataset is None:
+                    raise CommandError(_("There is no data set of this name that you may use."))
+                run = run_dataset(dataset=dataset, actor=user, progress=bars)
+            else:
+                run = run_evaluation(
+                    kind=options["kind"],
+                    folder=options["path"].resolve(),
+                    extra=tuple(path.resolve() for path in options["corpus"]),
+                    workspace=workspace,
+                    actor=user,
+                    progress=bars,
+                )
         except KnowSphereError as error:
             raise CommandError(storable(error.message)) from error
         finally:

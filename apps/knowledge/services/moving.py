@@ -1,0 +1,193 @@
+"""A base moved to another embedding model: its passages are embedded beside those that answer, then switched at once.
+
+Vectors of two models cannot be compared, so until the last one is there search goes on with the old model
+and its vectors, and what is added meanwhile is indexed with it too.
+"""
+
+import logging
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from django.db import IntegrityError, transaction
+from django.db.models import Exists, OuterRef
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django_q.tasks import async_task
+from pgvector import HalfVector
+
+from apps.common.errors import InvalidInput
+from apps.knowledge.errors import JobActive
+from apps.knowledge.index_text import EMBEDDED_LEVELS, POSTED_LEVELS, embedding_input
+from apps.knowledge.models import Chunk, Job, KnowledgeBase, NextVector, PassageTokens
+from apps.knowledge.querysets import ChunkQuerySet
+from apps.knowledge.retrieval import vector_indexes
+from apps.knowledge.storage_moves import alone, switch_vectors
+from apps.models import gateway
+from apps.models.accounting import Caller, charged_to
+from apps.models.chat import ResolvedModel
+from apps.workspaces import audit
+from apps.workspaces.models import User
+
+logger = logging.getLogger(__name__)
+
+TURN = "apps.knowledge.tasks.advance_jobs"
+SLICE_S = 10.0  # of one turn; then other work has its turn
+BATCH, PAGE = 32, 1_024
+LOCK = 0x6D6F7665  # advisory, with the job's id: one worker at a time embeds for a job
+
+
+def move_to_model(*, knowledge_base: KnowledgeBase, model: str, actor: User) -> Job:
+    """Begin to move a base to another embedding model, named by its ``reference``; search goes on as it is.
+
+    Raises:
+        InvalidInput: none is named, or it is the base's own. JobActive: the base is moving already.
+        ModelError: the model is not configured, or does not answer. Nothing was begun.
+    """
+    if not model:
+        raise InvalidInput(field="model", reason=_("it is empty"))
+    wanted = gateway.resolve_reference("embedding", model, workspace_id=knowledge_base.workspace_id)
+    if wanted.reference == knowledge_base.embedding_model:
+        raise InvalidInput(field="model", reason=_("it is the one in use"))
+    with charged_to(Caller(knowledge_base.workspace_id, actor.pk)):
+        dimensions = wanted.dimensions or gateway.embed_now(wanted, ["dimension"], purpose="passage").shape[1]
+    job = Job(
+        workspace_id=knowledge_base.workspace_id,
+        knowledge_base=knowledge_base,
+        kind=Job.Kind.EMBED,
+        scope="embed",
+        payload={"model": wanted.reference},
+        total=_to_embed(knowledge_base).count(),
+        created_by=actor,
+    )
+    try:
+        with transaction.atomic():
+            job.save(force_insert=True)
+            if knowledge_base.next_model != wanted.reference:  # else what an earlier try has embedded is kept
+                NextVector.objects.filter(knowledge_base_id=knowledge_base.pk).delete()
+            knowledge_base.next_model, knowledge_base.next_dimensions = wanted.reference, dimensions
+            knowledge_base.save(update_fields=["next_model", "next_dimensions"])
+            place, name = knowledge_base.workspace_id, knowledge_base.name
+            audit.record("base.moved", who=actor, workspace_id=place, target=knowledge_base, name=name, model=model)
+            async_task(TURN)
+    except IntegrityError as error:
+        raise JobActive from error
+    return job
+
+
+def advance(job: Job) -> bool:
+    """Embed for a while, and switch when all is there; False if another worker is at it, or the job has ended."""
+    with alone(LOCK, job.pk) as mine:
+        if not mine or job.knowledge_base.deleted_at:
+            return False
+        base = job.knowledge_base
+        until = time.monotonic() + SLICE_S
+        try:
+            model = gateway.resolve_reference("embedding", base.next_model, workspace_id=base.workspace_id)
+            with charged_to(Caller(base.workspace_id, job.created_by_id)):
+                while time.monotonic() < until:
+                    if not _missing(base).exists():
+                        # What is in an index has its dimensions, and goes in slowly.
+                        with vector_indexes.without(base.pk, base.dimensions or 0) as mine:
+                            if mine and _switch(job, base):
+                                return True
+                            if not mine:
+                                break
+                    for batch in _batches(base, until):
+                        _embed(base, batch, model)
+                        if not _note(job):
+                            return False
+        except gateway.ModelError as error:  # what is embedded stays for another try
+            logger.warning("job %s: %s", job.pk, error.code)
+            _end(job, Job.Status.FAILED, error_code=error.code, error_details=error.details)
+            return True
+    async_task(TURN)
+    return True
+
+
+def _to_embed(base: KnowledgeBase) -> ChunkQuerySet:
+    return Chunk.objects.filter(knowledge_base=base, level__in=EMBEDDED_LEVELS, disabled=False)
+
+
+def _missing(base: KnowledgeBase) -> ChunkQuerySet:
+    there = NextVector.objects.filter(chunk_id=OuterRef("pk"))
+    return _to_embed(base).filter(~Exists(there))
+
+
+def _batches(base: KnowledgeBase, until: float) -> Iterator[list[Chunk]]:
+    found = list(_missing(base).select_related("document").order_by("document", "level", "ordinal")[:PAGE])
+    found.sort(key=lambda chunk: len(chunk.text))  # texts of like length go together: least padding
+    for at in range(0, len(found), BATCH):
+        if time.monotonic() < until:
+            yield found[at : at + BATCH]
+
+
+def _embed(base: KnowledgeBase, chunks: Sequence[Chunk], model: ResolvedModel) -> None:
+    import numpy as np
+
+    texts = [embedding_input(chunk.document.name, chunk.heading, chunk.text) for chunk in chunks]
+    vectors, tokens = gateway.embed_with_tokens_now(model, texts)
+    rows = [
+        NextVector(
+            chunk_id=chunk.pk,
+            knowledge_base_id=base.pk,
+            document_id=chunk.document_id,
+            embedding=None if np.isnan(vector).any() or not len(vector) else HalfVector(vector),
+        )
+        for chunk, vector in zip(chunks, vectors, strict=True)
+    ]
+    signs = [
+        PassageTokens(chunk=chunk, document_id=chunk.document_id, signs=each)
+        for chunk, each in zip(chunks, tokens, strict=True)
+        if each and chunk.level in POSTED_LEVELS
+    ]
+    with transaction.atomic():
+        # A document that is indexed anew meanwhile has taken its chunks along: what is kept must have a chunk.
+        alive = set(
+            _to_embed(base)
+            .filter(pk__in=[row.pk for row in rows])
+            .select_for_update(no_key=True)
+            .values_list("pk", flat=True)
+        )
+        NextVector.objects.bulk_create([row for row in rows if row.pk in alive], ignore_conflicts=True)
+        PassageTokens.objects.bulk_create([row for row in signs if row.pk in alive], ignore_conflicts=True)
+
+
+def _note(job: Job) -> bool:
+    """Write down how far the job is; False if it was stopped."""
+    done = NextVector.objects.filter(knowledge_base_id=job.knowledge_base_id).count()
+    now = timezone.now()
+    fields: dict[str, Any] = {"status": Job.Status.RUNNING, "stage": "embedding", "changed_at": now}
+    active = Job.objects.filter(pk=job.pk, cancel_requested=False).active()
+    return bool(active.update(position=done, total=max(done, job.total), result={"done": done}, **fields))
+
+
+@transaction.atomic
+def _switch(job: Job, base: KnowledgeBase) -> bool:
+    """Put all new vectors in the place of the old ones; False if a chunk has come meanwhile that has none.
+
+    The base's row is locked: a document that is being stored waits, and is then told that the model is another.
+    """
+    locked = KnowledgeBase.objects.select_for_update(no_key=True).get(pk=base.pk)
+    if _missing(base).exists() or not _end(job, Job.Status.SUCCEEDED):
+        return False
+    switch_vectors(base.pk, locked.next_model)
+    NextVector.objects.filter(knowledge_base_id=base.pk).delete()
+    locked.embedding_model, locked.dimensions = locked.next_model, locked.next_dimensions
+    locked.next_model, locked.next_dimensions = "", None
+    locked.save(update_fields=["embedding_model", "dimensions", "next_model", "next_dimensions"])
+    return True
+
+
+def abandon(base: KnowledgeBase) -> None:
+    """Forget what a move that was stopped has embedded. In a transaction of the caller's."""
+    NextVector.objects.filter(knowledge_base_id=base.pk).delete()
+    KnowledgeBase.objects.filter(pk=base.pk).update(next_model="", next_dimensions=None)
+
+
+def _end(job: Job, status: Job.Status, **fields: Any) -> int:
+    now = timezone.now()
+    count = NextVector.objects.filter(knowledge_base_id=job.knowledge_base_id).count()
+    fields |= {"finished_at": now, "changed_at": now, "position": count, "total": count, "result": {"done": count}}
+    active = Job.objects.filter(pk=job.pk, cancel_requested=False).active()
+    return active.update(status=status, stage="", **fields)

@@ -1,0 +1,135 @@
+"""A base moved to another embedding model: the old one answers until the last passage is embedded."""
+
+import pytest
+
+from apps.common.errors import InvalidInput
+from apps.knowledge import services
+from apps.knowledge.errors import JobActive
+from apps.knowledge.models import Chunk, ChunkVector, Document, Job, KnowledgeBase, NextVector
+from apps.knowledge.retrieval.search import search
+from apps.knowledge.services import moving
+from apps.knowledge.services.jobs import advance_jobs, cancel_job
+from apps.models.models import ModelConfig
+from tests.vendor import Reply
+
+pytestmark = pytest.mark.django_db(transaction=True)
+LONG = "\n\n".join(f"## Part {at}\n\n" + f"The heating of house {at} is off in summer. " * 12 for at in range(40))
+OTHER = "openai_compatible:other"
+
+
+@pytest.fixture
+def other(acme, vendor, settings):
+    """Another embedding model of the workspace, of 8 dimensions."""
+    settings.OUTBOUND_ALLOW = [vendor.url.split("/")[2]]
+    ModelConfig.objects.create(
+        workspace=acme, kind="embedding", name="other", base_url=vendor.url, configuration={"dimensions": 8}
+    )
+    vendor.models.append("other")
+
+    def answer(request):
+        if request.body.get("model") == "other":
+            return Reply(vectors=[[1.0, *[0.0] * 7] for _ in request.body["input"]])
+        return Reply()
+
+    vendor.otherwise = answer
+    return vendor
+
+
+def dimensions():
+    return {len(vector.to_list()) for vector in ChunkVector.objects.values_list("embedding", flat=True)}
+
+
+def turns():
+    """Advance until nothing is left to do."""
+    for _ in range(50):
+        if not advance_jobs():
+            return
+    raise AssertionError("it never ends")
+
+
+def test_all_switch_at_once_and_nothing_is_searched_in_between(ingest, other, handbook, ann, monkeypatch):
+    document = ingest(LONG)
+    handbook.refresh_from_db()
+    before = (handbook.embedding_model, dimensions(), ChunkVector.objects.count())
+    chunks = set(Chunk.objects.values_list("pk", flat=True))
+    job = services.move_to_model(knowledge_base=handbook, model=OTHER, actor=ann)
+    with pytest.raises(JobActive):
+        services.move_to_model(knowledge_base=handbook, model=OTHER, actor=ann)
+    monkeypatch.setattr(moving, "SLICE_S", 0.0)  # one look, one batch at most
+    advance_jobs()
+    monkeypatch.setattr(moving, "SLICE_S", 10.0)
+    meanwhile = ingest("# Late\n\nAdded while the base is moving.", "late.md")
+    handbook.refresh_from_db()
+    assert (handbook.embedding_model, dimensions()) == before[:2]
+    assert meanwhile.status == "indexed"
+    turns()
+    handbook.refresh_from_db()
+    job.refresh_from_db()
+    assert (handbook.embedding_model, handbook.dimensions, handbook.next_model) == (OTHER, 8, "")
+    assert (job.status, job.position) == ("succeeded", job.total)
+    assert dimensions() == {8}
+    assert ChunkVector.objects.count() == Chunk.objects.count()
+    assert chunks < set(ChunkVector.objects.values_list("chunk_id", flat=True))  # the same passages, by id
+    assert not NextVector.objects.exists()
+    document.refresh_from_db()
+    assert document.metadata["indexed_as"] == [document.name, OTHER]
+    assert (document.generation, document.status, document.failed_chunks) == (1, "indexed", 0)
+    services.reindex_document(document=document, actor=ann)
+    asked = len(other.requests)
+    assert services.ingest_document(document.pk) == "indexed"
+    assert len(other.requests) == asked  # its vectors are known again
+
+
+async def test_search_finds_before_and_after(ingest, other, handbook, ann):
+    from apps.common.database import in_db
+
+    await in_db(lambda: ingest(LONG))
+    first = await search(ann, "heating summer", knowledge_bases=[handbook.pk], top_k=3)
+    await in_db(lambda: services.move_to_model(knowledge_base=handbook, model=OTHER, actor=ann))
+    await in_db(turns)
+    second = await search(ann, "heating summer", knowledge_bases=[handbook.pk], top_k=3)
+    assert len(first.passages) == len(second.passages) == 3
+    assert "vector" in second.passages[0].ranks
+
+
+def test_a_model_that_fails_leaves_the_old_one_and_another_try_goes_on(ingest, other, handbook, ann):
+    ingest(LONG)
+    old = KnowledgeBase.objects.get().embedding_model
+    whole, answered = other.otherwise, []
+
+    def answer(request):
+        if request.body.get("model") == "other" and len(answered) >= 1:
+            return Reply(status=400, error="no more")
+        answered.append(request)
+        return whole(request)
+
+    other.otherwise = answer
+    job = services.move_to_model(knowledge_base=handbook, model=OTHER, actor=ann)
+    turns()
+    job.refresh_from_db()
+    assert (job.status, KnowledgeBase.objects.get().embedding_model) == ("failed", old)
+    assert job.error_code
+    kept = NextVector.objects.count()
+    assert kept > 0
+    other.otherwise = whole
+    handbook.refresh_from_db()
+    services.move_to_model(knowledge_base=handbook, model=OTHER, actor=ann)
+    assert NextVector.objects.count() == kept
+    turns()
+    assert KnowledgeBase.objects.get().embedding_model == OTHER
+
+
+def test_stopped_it_leaves_nothing_behind(ingest, other, handbook, ann):
+    ingest(LONG)
+    before = list(ChunkVector.objects.order_by("pk").values_list("pk", flat=True))
+    job = services.move_to_model(knowledge_base=handbook, model=OTHER, actor=ann)
+    job.refresh_from_db()
+    cancel_job(job=job, actor=ann)
+    turns()
+    base = KnowledgeBase.objects.get()
+    assert (base.next_model, base.next_dimensions, NextVector.objects.count()) == ("", None, 0)
+    assert list(ChunkVector.objects.order_by("pk").values_list("pk", flat=True)) == before
+    with pytest.raises(InvalidInput):
+        services.move_to_model(knowledge_base=base, model=base.embedding_model, actor=ann)
+    assert Job.objects.filter(kind="embed").count() == 1
+    assert Document.objects.get().status == "indexed"
