@@ -17,6 +17,7 @@ from django_q.tasks import async_task
 from pgvector import HalfVector
 
 from apps.common.errors import InvalidInput
+from apps.common.text import storable
 from apps.knowledge.errors import JobActive
 from apps.knowledge.index_text import EMBEDDED_LEVELS, POSTED_LEVELS, embedding_input
 from apps.knowledge.models import Chunk, Job, KnowledgeBase, NextVector, PassageTokens
@@ -44,6 +45,7 @@ def move_to_model(*, knowledge_base: KnowledgeBase, model: str, actor: User) -> 
         InvalidInput: none is named, or it is the base's own. JobActive: the base is moving already.
         ModelError: the model is not configured, or does not answer. Nothing was begun.
     """
+    model = storable(model)
     if not model:
         raise InvalidInput(field="model", reason=_("it is empty"))
     wanted = gateway.resolve_reference("embedding", model, workspace_id=knowledge_base.workspace_id)
