@@ -6,8 +6,11 @@ from typing import ClassVar
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
-from apps.workspaces.models.people import User, Workspace
+from apps.workspaces.models.people import Role, User, Workspace
 from apps.workspaces.querysets import AuditEventQuerySet
+
+
+RIGHTS = {**dict(Role.choices), "share": _("a share"), "operator": _("Operator"), "support": _("Support")}
 
 
 class AuditEvent(models.Model):
@@ -59,3 +62,8 @@ class AuditEvent(models.Model):
 
     def __str__(self) -> str:
         return f"audit event {self.pk}"
+
+    @property
+    def right_in_words(self) -> str:
+        """The right that allowed it, for people."""
+        return ", ".join(str(RIGHTS.get(part, part)) for part in self.right.split(", "))
