@@ -9,7 +9,6 @@ from django.utils.translation import gettext_lazy as _
 from apps.workspaces.models.people import Role, User, Workspace
 from apps.workspaces.querysets import AuditEventQuerySet
 
-
 RIGHTS = {**dict(Role.choices), "share": _("a share"), "operator": _("Operator"), "support": _("Support")}
 
 
