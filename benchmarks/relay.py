@@ -1,7 +1,8 @@
-"""The floor of every streaming figure: the least that could stand between a browser and a model.
+"""The floors of the streaming figures: the least that could stand between a browser and a model.
 
 The same uvicorn, Channels consumer, session sign-in and aiohttp stream as the product, one frame a
-token; no turn, no graph, no rows. ``uvicorn benchmarks.relay:application``.
+token; no turn, no graph, no rows: ``uvicorn benchmarks.relay:application``. ``benchmarks.relay:keeping``
+also inserts a row for the turn and reads LangGraph's stock checkpoint before it asks the model.
 """
 
 import os
@@ -15,6 +16,7 @@ django.setup()
 import asyncio
 from contextlib import aclosing
 from typing import Any
+from uuid import uuid4
 
 import aiohttp
 import orjson
@@ -23,7 +25,8 @@ from channels.routing import ProtocolTypeRouter, URLRouter
 from django.conf import settings
 from django.urls import path
 
-from apps.common.database import close_pool
+from apps.agents import checkpoints
+from apps.common.database import close_pool, pool
 from apps.common.lifespan import Lifespan
 from apps.conversations import signin
 
@@ -40,6 +43,7 @@ class Upstream:
     async def stop(self) -> None:
         """Close what was opened."""
         await self.client.close()
+        await checkpoints.close_pool()
         await close_pool()
 
     async def stream(self, question: str) -> Any:
@@ -95,5 +99,44 @@ class RelayConsumer(AsyncWebsocketConsumer):
             self.task.cancel()
 
 
-sockets = URLRouter([path("ws/conversations/<uuid:pk>/", RelayConsumer.as_asgi())])
-application = Lifespan(ProtocolTypeRouter({"websocket": sockets}), services=[UPSTREAM])
+class KeepingConsumer(RelayConsumer):
+    """Writes a row for each turn, reads the conversation's checkpoint before it and writes one after it."""
+
+    async def _answer(self, question: str) -> None:
+        from langgraph.checkpoint.base import empty_checkpoint
+        from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
+
+        conversation, turn = self.scope["url_route"]["kwargs"]["pk"], uuid4()
+        async with (await pool()).connection() as connection:
+            await connection.execute(INSERT, (turn, conversation, conversation, turn.hex, question))
+        saver = AsyncPostgresSaver(await checkpoints.pool())
+        config: Any = {"configurable": {"thread_id": f"relay {conversation}", "checkpoint_ns": ""}}
+        before = await saver.aget_tuple(config)
+        messages = before.checkpoint["channel_values"]["messages"] if before else []
+        await super()._answer(question)
+        version = saver.get_next_version(before.checkpoint["channel_versions"]["messages"] if before else None, None)
+        checkpoint = {
+            **empty_checkpoint(),
+            "channel_values": {"messages": [*messages, {"role": "user", "content": question}][-20:]},
+            "channel_versions": {"messages": version},
+        }
+        await saver.aput(config, checkpoint, {"source": "loop"}, {"messages": version})  # type: ignore[arg-type]
+        async with (await pool()).connection() as connection:
+            await connection.execute("UPDATE conversations_turn SET status = 'succeeded' WHERE id = %s", (turn,))
+
+
+INSERT = """
+INSERT INTO conversations_turn (id, conversation_id, number, client_id, status, question, options, model, owner_process,
+    stop_requested, last_seq, usage, started_at)
+SELECT %s, %s, 1 + coalesce((SELECT max(number) FROM conversations_turn WHERE conversation_id = %s), 0), %s, 'running',
+    %s, '{}', '', '', false, 0, '{}', now()
+"""
+
+
+def _served(consumer: type[RelayConsumer]) -> Lifespan:
+    sockets = URLRouter([path("ws/conversations/<uuid:pk>/", consumer.as_asgi())])
+    return Lifespan(ProtocolTypeRouter({"websocket": sockets}), services=[UPSTREAM])
+
+
+application = _served(RelayConsumer)
+keeping = _served(KeepingConsumer)

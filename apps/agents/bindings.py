@@ -6,28 +6,30 @@ again at each call (``powers``).
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NoReturn
 from uuid import UUID
 
-from django.db.models import Model
+from django.db.models import Exists, OuterRef, QuerySet
+from psycopg.rows import DictRow
 
 from apps.agents.context import AgentProfile, Base
 from apps.agents.models import Agent
 from apps.agents.services import default_agent
 from apps.agents.turn import TurnRequest
-from apps.common.compiled import CompiledQuery
+from apps.common.compiled import CompiledQuery, objects
+from apps.common.database import run_together
 from apps.common.errors import NotFound
 from apps.knowledge.models import KnowledgeBase
 from apps.knowledge.retrieval.filters import Filters
 from apps.memory.models import ConversationNote
-from apps.memory.recall import recall
+from apps.memory.recall import picked
+from apps.memory.recall import statements as memory_statements
 from apps.models import gateway
 from apps.models.chat import ResolvedModel
-from apps.workspaces.doors import DoorQuery
+from apps.models.models import ModelConfig
+from apps.workspaces.doors import DoorQuery, Statement
 from apps.workspaces.models import User, Workspace
-from apps.workspaces.principals import Principal
-
-Row = TypeVar("Row", bound=Model)
+from apps.workspaces.principals import Principal, Who
 
 ORDER = ("name", "pk")  # of bases
 
@@ -59,23 +61,26 @@ DEFAULT_AGENT = DoorQuery[Agent](
 NAMED_AGENT = DoorQuery[Agent](
     lambda who, workspace, agent: Agent.objects.visible_to(who).filter(workspace=workspace, pk=agent)
 )
-READABLE = DoorQuery[KnowledgeBase](
-    lambda who, workspace: KnowledgeBase.objects.visible_to(who).filter(workspace=workspace).order_by(*ORDER)
+# Which bases an agent is configured with is said beside each: what it may use is known only with its own row.
+BASES_OF_DEFAULT = DoorQuery[KnowledgeBase](
+    lambda who, workspace: _bases(who, workspace, Agent.objects.filter(workspace=workspace, is_default=True))
 )
-READABLE_OF_AGENT = DoorQuery[KnowledgeBase](
-    lambda who, workspace, agent: (
-        KnowledgeBase.objects.visible_to(who)
-        .filter(workspace=workspace, pk__in=Agent.objects.filter(pk=agent).values("knowledge_bases"))
-        .order_by(*ORDER)
-    )
+BASES_OF_AGENT = DoorQuery[KnowledgeBase](
+    lambda who, workspace, agent: _bases(who, workspace, Agent.objects.filter(pk=agent))
 )
 NOTE = DoorQuery[ConversationNote](
     lambda who, conversation: ConversationNote.objects.visible_to(who).filter(conversation=conversation)
 )
 
 
+def _bases(who: Who, workspace: UUID, agent: QuerySet[Agent]) -> QuerySet[KnowledgeBase, Any]:
+    chosen = Exists(agent.filter(knowledge_bases=OuterRef("pk")))
+    readable = KnowledgeBase.objects.visible_to(who).filter(workspace=workspace)
+    return readable.annotate(chosen=chosen).order_by(*ORDER).values("id", "name", "description", "chosen")
+
+
 def bind(request: TurnRequest) -> Bound:
-    """Read the asker, the agent, the snapshot of bases and the models.
+    """Read the asker, the agent, the snapshot of bases and the models: one round trip.
 
     The snapshot is: bases that the asker may read, of this workspace, that the agent is configured
     with, and among those the ones asked for. Configuration and choice only narrow.
@@ -84,18 +89,25 @@ def bind(request: TurnRequest) -> Bound:
         NotFound: the asker, the agent, or a base that was asked for is not theirs to use.
         ModelUnavailable: no model can answer.
     """
-    asker, ids = request.asker, {"workspace": request.workspace_id}
-    user = _person(asker)
-    workspace = _one(WORKSPACE.rows(asker, **ids))
-    agent = _agent(request, workspace)
-    chosen = None if agent.all_knowledge_bases else agent.pk
-    readable = READABLE.rows(asker, **ids) if chosen is None else READABLE_OF_AGENT.rows(asker, **ids, agent=chosen)
-    bases = {base.pk: Base(base.pk, base.name, base.description) for base in readable}
+    asker, place = request.asker, request.workspace_id
+    statements = _statements(request)
+    found = dict(zip(statements, run_together(list(statements.values())), strict=True))
+    [workspace] = objects(Workspace, found["workspace"]) or _nobody()
+    user = _person(asker, found.get("person", []))
+    agent = _agent(request, workspace, found["agent"])
+    bases = {
+        row["id"]: Base(row["id"], row["name"], row["description"])
+        for row in found["bases"]
+        if agent.all_knowledge_bases or row["chosen"]
+    }
     asked = request.options.knowledge_bases
     if any(base_id not in bases for base_id in asked):
         raise NotFound
     settings = agent.configuration if isinstance(agent.configuration, dict) else {}
     limits = settings.get("budget")
+    defaults = objects(ModelConfig, found["models"])
+    explicit = request.options.model or agent.model_id
+    recalled = (found[name] for name in ("off", "items", "often"))
     return Bound(
         asker=asker,
         user=user,
@@ -112,37 +124,60 @@ def bind(request: TurnRequest) -> Bound:
         ),
         tools=tuple(name for name in agent.tools if isinstance(name, str)),
         bases=tuple(base for base in bases.values() if not asked or base.id in asked),
-        background=tuple(
-            recall(user=user, workspace_id=workspace.pk, question=request.question) if user and agent.memory else ()
+        background=tuple(picked(*recalled, question=request.question) if user and agent.memory else ()),
+        note=next((row["text"] for row in found["note"]), ""),
+        model=(
+            gateway.resolve("chat", workspace_id=place, explicit=explicit)
+            if explicit
+            else gateway.default_of("chat", defaults)
         ),
-        note=next((row.text for row in NOTE.rows(asker, conversation=request.conversation_id)), ""),
-        model=gateway.resolve("chat", workspace_id=workspace.pk, explicit=request.options.model or agent.model_id),
-        fast=gateway.resolve("chat", workspace_id=workspace.pk, fast=True),
+        fast=gateway.default_of("chat", defaults, fast=True),
         limits=limits if isinstance(limits, dict) else {},
         filters=Filters.of(settings.get("filters") or {}),
     )
 
 
-def _person(asker: Principal) -> User | None:
+def _statements(request: TurnRequest) -> dict[str, Statement]:
+    """Return all that is read, by name; a widget's visitor has neither a row nor a memory."""
+    asker, place, agent = request.asker, request.workspace_id, request.agent_id
+    statements: dict[str, Statement] = {
+        "workspace": WORKSPACE.statement(asker, workspace=place),
+        "agent": (
+            NAMED_AGENT.statement(asker, workspace=place, agent=agent)
+            if agent
+            else DEFAULT_AGENT.statement(asker, workspace=place)
+        ),
+        "bases": (
+            BASES_OF_AGENT.statement(asker, workspace=place, agent=agent)
+            if agent
+            else BASES_OF_DEFAULT.statement(asker, workspace=place)
+        ),
+        "note": NOTE.statement(asker, conversation=request.conversation_id),
+        "models": gateway.defaults_statement("chat", place),
+    }
+    if asker.user_id is not None:
+        statements["person"] = PERSON.statement(user=asker.user_id)
+        statements |= zip(("off", "items", "often"), memory_statements(asker, place), strict=True)
+    return statements
+
+
+def _person(asker: Principal, rows: list[DictRow]) -> User | None:
     """Return who asks, as a row that stands for nothing more than they came with; a widget's visitor has none."""
     if asker.user_id is None:
         return None
-    user = _one(PERSON.rows(user=asker.user_id))
+    [user] = objects(User, rows) or _nobody()
     user.acts_as = asker
     return user
 
 
-def _one(rows: list[Row]) -> Row:
-    if not rows:
-        raise NotFound
-    return rows[0]
+def _nobody() -> NoReturn:
+    raise NotFound
 
 
-def _agent(request: TurnRequest, workspace: Workspace) -> Agent:
-    if request.agent_id is not None:
-        return _one(NAMED_AGENT.rows(request.asker, workspace=workspace.pk, agent=request.agent_id))
-    found = DEFAULT_AGENT.rows(request.asker, workspace=workspace.pk)
-    if not found:
+def _agent(request: TurnRequest, workspace: Workspace, rows: list[DictRow]) -> Agent:
+    found = objects(Agent, rows)
+    if not found and request.agent_id is None:
         default_agent(workspace)  # made at the first question; the door decides all the same
         found = DEFAULT_AGENT.rows(request.asker, workspace=workspace.pk)
-    return _one(found)
+    [agent] = found or _nobody()
+    return agent

@@ -26,6 +26,7 @@ NOTICES = {
     "tool_refused": _("Not done: the call was wrong."),
     "tool_failed": _("Did not work."),
     "tool_stopped": _("Stopped."),
+    "tool_retried": _("%(tool)s: try %(n)s of %(of)s"),
     "no_checkpoint": _(
         "The conversation's state could not be reached. This answer was made from memory and is complete."
     ),

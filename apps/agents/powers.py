@@ -12,6 +12,7 @@ import orjson
 import psycopg
 from django.db import DatabaseError
 from django.utils import timezone
+from psycopg.rows import DictRow
 
 from apps.agents import services
 from apps.agents.attached import Attached
@@ -28,7 +29,7 @@ from apps.agents.tools import catalog
 from apps.agents.turn import Attachment, EventSink, TurnRequest
 from apps.agents.web import providers
 from apps.agents.web.pages import read_page
-from apps.common.database import in_db
+from apps.common.database import in_db, prepared
 from apps.common.errors import ServiceUnavailable
 from apps.common.text import storable
 from apps.knowledge.retrieval import reading
@@ -41,12 +42,18 @@ from apps.models import gateway
 from apps.models.chat import ChatDelta, ChatReply, ChatRequest, Wire
 from apps.models.decision import decide_intent
 from apps.models.tokens import estimate
+from apps.workspaces.doors import DoorQuery
 from apps.workspaces.models import User
 
 T = TypeVar("T")
 
 PROMPT_SHARE = 0.85  # of the model's context window
 CEILING = Budget(rounds=20, calls=100, wall_s=900, tokens=5_000_000)  # the most that an agent's configuration may say
+
+
+HANDOFFS = DoorQuery[ConversationHandoff](
+    lambda who, conversation: ConversationHandoff.objects.visible_to(who).filter(conversation=conversation)
+)
 
 
 def context_for(
@@ -186,10 +193,15 @@ def context_for(
         return await _reached(in_db(store))
 
     async def handoff_of(answers: Sequence[UUID]) -> Handoff:
-        own = ConversationHandoff.objects.visible_to(asker).filter(conversation=request.conversation_id)
-        newest = own.filter(pk__in=answers).order_by("-turns")
-        row = await _reached(in_db(newest.first))
-        return Handoff.from_json(row.pk, row.turns, row.parts) if row else Handoff()
+        sql, parameters = HANDOFFS.statement(asker, conversation=request.conversation_id)
+        newest = f"SELECT * FROM ({sql}) h WHERE summary_upto_message_id = ANY(%s) ORDER BY turns DESC LIMIT 1"  # noqa: S608 (the door's own SQL)
+
+        async def first() -> DictRow | None:
+            async with prepared() as connection:
+                return await (await connection.execute(newest, (*parameters, list(answers)))).fetchone()
+
+        row = await _reached(first())
+        return Handoff.from_json(row["summary_upto_message_id"], row["turns"], row["parts"]) if row else Handoff()
 
     def token(text: str) -> None:
         record.text.append(text)

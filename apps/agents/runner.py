@@ -180,8 +180,6 @@ class _Turn:
             error = TurnFailed()
         if error is not None:
             await self._keep_partial(running, config, saver)
-        if saver is not None:
-            await saver.keep_latest(str(self.request.conversation_id))
         if error is None:
             _go_on(context, state)
         return self._outcome(context, error, warned=saver is None or saver.lost)

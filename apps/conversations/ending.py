@@ -78,7 +78,6 @@ class Ending:
         event = self._finished(seq)
         ending = rows.Ending(
             turn_id=self.request.turn_id,
-            conversation_id=self.request.conversation_id,
             status=self.outcome.status,
             text=self.sink.text,
             seq=seq,

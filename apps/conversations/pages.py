@@ -11,6 +11,7 @@ from django.utils.safestring import SafeString
 from apps.conversations import rows_branches, steps
 from apps.conversations.models import Attachment, Citation, Conversation, Feedback, Message, Turn, TurnEvent
 from apps.conversations.rendering import AnswerRenderer, anchor_of
+from apps.models import repeats
 
 TURNS_SHOWN = 20
 
@@ -74,6 +75,12 @@ class ShownTurn:
     def reused_percent(self) -> int:
         """The share of the prompts' bytes that repeated the request before, in hundredths."""
         return round(100 * float(self.usage.get("prefix_reused", 0)))
+
+    @property
+    def breaks(self) -> str:
+        """Where the turn's prompts stopped to repeat the one before, in words."""
+        codes = [one.get("break") for one in self.usage.get("requests") or [] if isinstance(one, dict)]
+        return ", ".join(repeats.place(code) for code in dict.fromkeys(codes) if code)
 
     @property
     def by_builtin(self) -> bool:

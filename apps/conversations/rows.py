@@ -4,11 +4,11 @@ Hot paths, so by hand on the async pool: one round trip to begin a turn, one ins
 of all turns, one transaction to end one. Everything may be repeated after a lost connection.
 """
 
-from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Any
-from uuid import UUID, uuid4, uuid5
+from uuid import UUID, uuid5
 
 import orjson
 from django.db.models import QuerySet
@@ -16,14 +16,14 @@ from psycopg import AsyncConnection
 from psycopg.rows import DictRow as DictRow
 
 from apps.agents.turn import Source
-from apps.common import logs
-from apps.common.database import pool
+from apps.common.database import prepared
 from apps.common.text import storable
 from apps.conversations.log import Row, encode
 from apps.conversations.markdown import NUMBER
 from apps.knowledge.retrieval.usage import note_retrieved
 from apps.workspaces.doors import DoorQuery
 from apps.workspaces.principals import Principal, Who
+from apps.workspaces.services import quotas
 
 Connection = AsyncConnection[DictRow]
 
@@ -49,18 +49,9 @@ def compiled(queryset: QuerySet[Any, Any]) -> tuple[str, tuple[Any, ...]]:
     return queryset.query.sql_with_params()
 
 
-@asynccontextmanager
-async def connected() -> AsyncGenerator[Connection, None]:
-    """Lend a connection that keeps its statements prepared: half the time of a turn's first insert is planning.
-
-    The pool's other users plan anew each time, since their best plan depends on what is searched.
-    """
-    async with (await pool()).connection(timeout=PATIENCE_S) as connection:
-        connection.prepare_threshold = 1
-        try:
-            yield connection
-        finally:
-            connection.prepare_threshold = None
+def connected() -> AbstractAsyncContextManager[Connection]:
+    """Lend a connection that keeps its statements prepared; a person waits for one at most ``PATIENCE_S``."""
+    return prepared(timeout=PATIENCE_S)
 
 
 async def begin(
@@ -77,21 +68,26 @@ async def begin(
     parent: UUID | None = None,
     first: bool = False,
 ) -> DictRow | None:
-    """Insert a turn, the person's message and what the audit log says, if the door lets them; None if it does not.
+    """Insert a turn and the person's message, if the door lets them; None if it does not.
 
     The turn follows ``parent``, by default the newest one, or none (``first``). It is queued where
     another one is not over. Where ``number`` is null nothing was inserted: the conversation has no such
-    parent, or ``WAITING`` turns of it wait. ``follows`` is the parent's number, ``attached`` says
-    whether anything was ever attached.
+    parent, or ``WAITING`` turns of it wait, or a quota has no room. ``counted`` says whose counters have
+    taken the question all the same (null: the workspace's): they are to be given back. ``follows`` is the
+    parent's number, ``attached`` says whether anything was ever attached.
 
     One statement is one transaction and one round trip. It does not wait for the disk: should the
     database server die in the next moment, the process that runs the turn puts the row back
-    (``put_back``). Raises psycopg's UniqueViolation: two began at once, or the client id has been here.
+    (``put_back``). Raises psycopg's UniqueViolation, which counts nothing: two began at once, or the
+    client id has been here.
     """
     sql, parameters = door
+    person = asker.user_id
+    take, taken = quotas.take_statement({"turns": 1}, user_id=person, place="SELECT workspace_id FROM door")
     cursor = await connection.execute(
         f"""
         WITH door AS ({sql}),
+        counted AS ({take}),
         parent AS (
             SELECT t.id, t.number FROM conversations_turn t, door
             WHERE t.conversation_id = door.id AND NOT %s AND t.id = coalesce(%s::uuid, (
@@ -109,17 +105,12 @@ async def begin(
                 %s, CASE WHEN active.all_of_them > 0 THEN 'queued' ELSE 'running' END, %s, %s::jsonb, '', %s, now(),
                 false, 0, '{{}}', now() FROM door, active
             WHERE active.waiting < {WAITING} AND (%s::uuid IS NULL OR EXISTS (SELECT 1 FROM parent))
+                AND (SELECT count(*) FROM counted) = %s
             RETURNING conversation_id, number, parent_id, status
         ),
         message AS (
             INSERT INTO conversations_message (id, conversation_id, turn_id, role, text, created_at)
             SELECT %s, conversation_id, %s, 'user', %s, now() FROM new
-        ),
-        asked AS (
-            INSERT INTO workspaces_auditevent (id, at, workspace_id, kind, actor_id, credential_id, action, target_kind,
-                target_id, target_name, "right", ip, details)
-            SELECT %s, now(), door.workspace_id, %s, %s, %s, 'question.asked', 'conversation', door.id, '', '', %s,
-                jsonb_build_object('turn', %s::text) FROM new, door
         ),
         conversation AS (
             UPDATE conversations_conversation SET changed_at = now(), archived_at = NULL,
@@ -128,14 +119,15 @@ async def begin(
         )
         SELECT door.*, new.number, new.parent_id, new.status, active.waiting,
             (SELECT parent.number FROM parent) AS follows,
+            (SELECT array_agg(user_id) FROM counted) AS counted,
             EXISTS (SELECT 1 FROM conversations_attachment a WHERE a.conversation_id = door.id) AS attached,
             set_config('synchronous_commit', 'off', true)
         FROM door CROSS JOIN active LEFT JOIN new ON true
         """,  # noqa: S608 (the door's own SQL)
         (
-            *parameters, first, parent, turn_id, client_id, question, encode(options).decode(), process, parent,
-            message_id(turn_id, "user"), turn_id, question,
-            uuid4(), asker.kind, asker.user_id, asker.key_id or asker.widget_id, logs.client_ip.get(), turn_id, title,
+            *parameters, *taken, first, parent, turn_id, client_id, question, encode(options).decode(), process, parent,
+            2 if person else 1, message_id(turn_id, "user"), turn_id, question,
+            title,
         ),
     )  # fmt: skip
     return await cursor.fetchone()
@@ -230,7 +222,6 @@ class Ending:
     """All that is stored when a turn ends. ``seq`` is that of its last event."""
 
     turn_id: UUID
-    conversation_id: UUID
     status: str
     text: str
     seq: int
@@ -243,62 +234,66 @@ class Ending:
 
 
 async def store_ending(connection: Connection, ending: Ending) -> None:
-    """Store answer, citations, status and last event in one transaction.
+    """Store answer, citations, status and last event, replacing what an earlier attempt wrote: one statement.
 
     The process that ran the turn has the last word: where another took it for dead meanwhile, the
     verdict and its event are replaced. Raises TurnLost where there is no such turn.
     """
-    answer = message_id(ending.turn_id, "assistant")
-    async with connection.transaction():
-        cursor = await connection.execute(
-            "UPDATE conversations_turn SET status = %s, last_seq = %s, model = %s, usage = %s::jsonb,"
-            " error = %s::jsonb, finished_at = now() WHERE id = %s",
-            (
-                ending.status, ending.seq, ending.model[:200], encode(ending.usage).decode(),
-                encode(ending.error).decode() if ending.error else None, ending.turn_id,
-            ),
-        )  # fmt: skip
-        if not cursor.rowcount:
-            raise TurnLost
-        await store_answer(connection, ending.turn_id, ending.conversation_id, ending.text, ending.sources)
-        await connection.execute(
-            "DELETE FROM conversations_turnevent WHERE turn_id = %s AND seq >= %s", (ending.turn_id, ending.seq)
-        )
-        row = (ending.seq, "turn.finished", ending.at_ms, encode({**ending.event, "message": str(answer)}).decode())
-        await insert_events(connection, [(ending.turn_id, row)])
-        await connection.execute("SELECT pg_notify(%s, %s)", (CHANNEL, f"rows {ending.turn_id}"))
-
-
-async def store_answer(
-    connection: Connection, turn_id: UUID, conversation_id: UUID, text: str, sources: Iterable[Source]
-) -> None:
-    """Write the answer's message and its citations, replacing what an earlier attempt wrote."""
-    answer = message_id(turn_id, "assistant")
-    cited = {int(n) for n in NUMBER.findall(text)}
-    await connection.execute(
-        "INSERT INTO conversations_message (id, conversation_id, turn_id, role, text, created_at)"
-        " VALUES (%s, %s, %s, 'assistant', %s, now()) ON CONFLICT (id) DO UPDATE SET text = excluded.text",
-        (answer, conversation_id, turn_id, text),
-    )
-    await connection.execute("DELETE FROM conversations_citation WHERE message_id = %s", (answer,))
-    columns = [
+    turn, answer = ending.turn_id, message_id(ending.turn_id, "assistant")
+    cited = {int(n) for n in NUMBER.findall(ending.text)}
+    sources = [
         (
             uuid5(answer, str(s.n)), s.n, s.kind[:10], s.document_id, s.chunk_id, storable(s.document)[:255], s.page,
             storable(s.heading), storable(s.url), storable(s.text), s.start, s.end, s.n in cited,
         )
-        for s in {source.n: source for source in sources}.values()
+        for s in {source.n: source for source in ending.sources}.values()
     ]  # fmt: skip
-    if columns:
-        await connection.execute(
-            """
+    columns = [list(column) for column in zip(*sources, strict=True)] or [[] for _ in range(13)]
+    cursor = await connection.execute(
+        """
+        WITH turn AS (
+            UPDATE conversations_turn SET status = %s, last_seq = %s, model = %s, usage = %s::jsonb, error = %s::jsonb,
+                finished_at = now() WHERE id = %s RETURNING id, conversation_id
+        ),
+        answer AS (
+            INSERT INTO conversations_message (id, conversation_id, turn_id, role, text, created_at)
+            SELECT %s, conversation_id, id, 'assistant', %s, now() FROM turn
+            ON CONFLICT (id) DO UPDATE SET text = excluded.text
+        ),
+        dropped AS (
+            DELETE FROM conversations_citation WHERE message_id = %s AND id <> ALL(%s::uuid[])
+        ),
+        citations AS (
             INSERT INTO conversations_citation (message_id, id, n, kind, document_id, chunk_id, document, page,
                 heading, url, text, start, "end", cited)
-            SELECT %s, c.* FROM unnest(%s::uuid[], %s::int[], %s::text[], %s::uuid[], %s::uuid[], %s::text[],
+            SELECT %s, c.* FROM turn, unnest(%s::uuid[], %s::int[], %s::text[], %s::uuid[], %s::uuid[], %s::text[],
                 %s::int[], %s::text[], %s::text[], %s::text[], %s::int[], %s::int[], %s::bool[]) AS c
-            """,
-            (answer, *(list(column) for column in zip(*columns, strict=True))),
+            ON CONFLICT (id) DO UPDATE SET kind = excluded.kind, document_id = excluded.document_id,
+                chunk_id = excluded.chunk_id, document = excluded.document, page = excluded.page,
+                heading = excluded.heading, url = excluded.url, text = excluded.text, start = excluded.start,
+                "end" = excluded."end", cited = excluded.cited
+        ),
+        later AS (
+            DELETE FROM conversations_turnevent WHERE turn_id = %s AND seq > %s
+        ),
+        last AS (
+            INSERT INTO conversations_turnevent (turn_id, seq, type, at_ms, data)
+            SELECT id, %s, 'turn.finished', %s, %s::jsonb FROM turn
+            ON CONFLICT (turn_id, seq) DO UPDATE SET type = excluded.type, at_ms = excluded.at_ms, data = excluded.data
         )
-        await note_retrieved(connection, [source.chunk_id for source in sources if source.chunk_id])
+        SELECT pg_notify(%s, %s) FROM turn
+        """,
+        (
+            ending.status, ending.seq, ending.model[:200], encode(ending.usage).decode(),
+            encode(ending.error).decode() if ending.error else None, turn, answer, ending.text,
+            answer, columns[0], answer, *columns, turn, ending.seq,
+            ending.seq, ending.at_ms, encode({**ending.event, "message": str(answer)}).decode(),
+            CHANNEL, f"rows {turn}",
+        ),
+    )  # fmt: skip
+    if await cursor.fetchone() is None:
+        raise TurnLost
+    await note_retrieved(connection, [source.chunk_id for source in ending.sources if source.chunk_id])
 
 
 async def tell(connection: Connection, word: str, turn_id: UUID) -> None:

@@ -6,17 +6,7 @@ from uuid import UUID
 import orjson
 from psycopg.rows import DictRow
 
-from apps.conversations.log import encode
-from apps.conversations.rows import (
-    CHANNEL,
-    Connection,
-    insert_events,
-    message_id,
-    read_events,
-    source_of_event,
-    store_answer,
-    tell,
-)
+from apps.conversations.rows import Connection, Ending, read_events, source_of_event, store_ending, tell
 
 LOCKS = 0x6B73  # class of the advisory locks that say "this process is alive"
 JUMP = 10_000  # a recovered turn's last seq is this far above the last stored one
@@ -93,28 +83,28 @@ async def interrupt(connection: Connection, turn_id: UUID, *, error: dict[str, A
     """
     async with connection.transaction():
         cursor = await connection.execute(
-            "UPDATE conversations_turn SET status = 'interrupted', finished_at = now(), error = %s::jsonb"
-            " WHERE id = %s AND status IN ('queued', 'running') RETURNING conversation_id",
-            (encode(error).decode(), turn_id),
+            "SELECT model, usage FROM conversations_turn WHERE id = %s AND status IN ('queued', 'running') FOR UPDATE",
+            (turn_id,),
         )
         turn = await cursor.fetchone()
         if turn is None:
             return False
         events = await read_events(connection, turn_id, after=0, limit=1_000_000)
         text = "".join(orjson.loads(event["data"])["text"] for event in events if event["type"] == "token")
-        sources = [source_of_event(item) for event in events if event["type"] == "sources" for item in _items(event)]
-        await store_answer(connection, turn_id, turn["conversation_id"], text, sources)
         last, at_ms = (events[-1]["seq"], events[-1]["at_ms"]) if events else (0, 0)
-        event = {
-            "status": "interrupted",
-            "message": str(message_id(turn_id, "assistant")),
-            "error": error,
-            "last_seq": last,
-        }
-        row = (last + JUMP, "turn.finished", at_ms, encode(event).decode())
-        await insert_events(connection, [(turn_id, row)])
-        await connection.execute("UPDATE conversations_turn SET last_seq = %s WHERE id = %s", (last + JUMP, turn_id))
-        await connection.execute("SELECT pg_notify(%s, %s)", (CHANNEL, f"rows {turn_id}"))
+        ending = Ending(
+            turn_id=turn_id,
+            status="interrupted",
+            text=text,
+            seq=last + JUMP,
+            at_ms=at_ms,
+            event={"status": "interrupted", "error": error, "last_seq": last},
+            sources=[source_of_event(one) for event in events if event["type"] == "sources" for one in _items(event)],
+            model=turn["model"],
+            usage=turn["usage"],
+            error=error,
+        )
+        await store_ending(connection, ending)
     return True
 
 

@@ -1,12 +1,17 @@
 """What of a person's memory belongs to a question."""
 
+from collections.abc import Sequence
 from uuid import UUID
 
+from psycopg.rows import DictRow
+
+from apps.common.database import run_together
 from apps.knowledge.index_text import postings
 from apps.knowledge.models import Document
 from apps.memory.models import DocumentAffinity, MemoryItem, MemorySwitch
-from apps.workspaces.doors import DoorQuery
+from apps.workspaces.doors import DoorQuery, Statement
 from apps.workspaces.models import User
+from apps.workspaces.principals import Who
 
 ABOUT_THE_PERSON = 10  # newest profile and interest items
 FACTS = 5  # that share the most with the question
@@ -41,18 +46,27 @@ OFTEN = DoorQuery[Document](
 )
 
 
+def statements(who: Who, workspace_id: UUID) -> list[Statement]:
+    """Return what to read for ``picked``, to run beside other statements."""
+    return [query.statement(who, workspace=workspace_id) for query in (OFF, OWN, OFTEN)]
+
+
 def recall(*, user: User, workspace_id: UUID, question: str) -> list[str]:
-    """Return the person's own items for a question, most useful first, capped; nothing where it is off.
+    """Return the person's own items for a question (see ``picked``). Reads rows each time."""
+    return picked(*run_together(statements(user, workspace_id)), question=question)
+
+
+def picked(off: Sequence[DictRow], items: Sequence[DictRow], often: Sequence[DictRow], *, question: str) -> list[str]:
+    """Return what belongs to a question, most useful first, capped; nothing where memory is off.
 
     Profile and interests come always; facts only where they share a word with the question, rarer
-    words counting more. Documents that two answers cited or more come last, by name. Reads rows each
-    time, so a deleted item is gone at once.
+    words counting more. Documents that two answers cited or more come last, by name. Rows are those of
+    this moment, so a deleted item is gone at once.
     """
-    if OFF.rows(user, workspace=workspace_id):
+    if off:
         return []
-    items = OWN.rows(user, workspace=workspace_id)
-    person = [item.text for item in items if item.kind != MemoryItem.Kind.FACT][:ABOUT_THE_PERSON]
-    facts = [item.text for item in items if item.kind == MemoryItem.Kind.FACT]
+    person = [item["text"] for item in items if item["kind"] != MemoryItem.Kind.FACT][:ABOUT_THE_PERSON]
+    facts = [item["text"] for item in items if item["kind"] == MemoryItem.Kind.FACT]
     chosen: list[str] = []
     room = CHARACTERS
     for text in [*person, *relevant(facts, question)[:FACTS]]:
@@ -60,8 +74,8 @@ def recall(*, user: User, workspace_id: UUID, question: str) -> list[str]:
             break
         room -= len(text)
         chosen.append(text)
-    often = [" ".join(row.name.split())[:120] for row in OFTEN.rows(user, workspace=workspace_id)]
-    return [*chosen, f"Often consulted: {', '.join(often)}"] if often else chosen
+    names = [" ".join(row["name"].split())[:120] for row in often]
+    return [*chosen, f"Often consulted: {', '.join(names)}"] if names else chosen
 
 
 def relevant(facts: list[str], question: str) -> list[str]:

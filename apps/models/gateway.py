@@ -35,7 +35,7 @@ from apps.models.errors import (
     StreamBroken,
 )
 from apps.models.pacing import place
-from apps.models.resolution import resolve, resolve_reference
+from apps.models.resolution import default_of, defaults_statement, resolve, resolve_reference
 from apps.models.tokens import estimate, estimate_prompt
 
 if TYPE_CHECKING:
@@ -55,6 +55,8 @@ __all__ = [
     "StreamBroken",
     "across_languages",
     "chat",
+    "default_of",
+    "defaults_statement",
     "describe",
     "describe_now",
     "embed",

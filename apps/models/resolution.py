@@ -1,5 +1,6 @@
 """Which model a call goes to: the one named, the workspace's default, the operator's, the environment's, ours."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple, TypeGuard
@@ -70,7 +71,19 @@ def resolve(
             reason = _("it was removed") if row is None else _("it is switched off")
             raise ModelUnavailable(model=row.name if row else "", reason=reason)
         return from_row(row)
-    default = _default(kind, workspace_id, fast=fast or grade)
+    found = (
+        list(_defaults(kind, None)) if workspace_id is None else DEFAULTS[Kind(kind)].rows(workspace_id=workspace_id)
+    )
+    return default_of(kind, found, fast=fast, grade=grade)
+
+
+def default_of(kind: str, rows: Iterable[ModelConfig], *, fast: bool = False, grade: bool = False) -> ResolvedModel:
+    """Choose among a place's defaults, else the environment's model, else the built-in one.
+
+    Raises:
+        ModelUnavailable: there is none of this kind.
+    """
+    default = _first(rows, fast=fast or grade)
     if default is not None:
         return from_row(default)
     found = from_environment(kind, fast=fast, grade=grade) or BUILTIN.get(Kind(kind))
@@ -79,13 +92,9 @@ def resolve(
     return found
 
 
-def _default(kind: str, workspace_id: UUID | None, *, fast: bool) -> ModelConfig | None:
+def _first(rows: Iterable[ModelConfig], *, fast: bool) -> ModelConfig | None:
     """Return the first default; of each place's two chat models the fast one, where that is wanted."""
-    if workspace_id is None:
-        found = list(_defaults(kind, None))
-    else:
-        found = DEFAULTS[Kind(kind)].rows(workspace_id=workspace_id)
-    suitable = [row for row in found if row.is_default or fast]
+    suitable = [row for row in rows if row.is_default or fast]
     return min(suitable, key=lambda row: (row.workspace_id is None, fast and not row.is_fast), default=None)
 
 
@@ -95,6 +104,11 @@ def _defaults(kind: str, workspace_id: UUID | None) -> ModelConfigQuerySet:
 
 
 DEFAULTS = {kind: CompiledQuery(partial(_defaults, kind)) for kind in Kind}
+
+
+def defaults_statement(kind: str, workspace_id: UUID) -> tuple[str, tuple[object, ...]]:
+    """Return the statement whose rows ``default_of`` chooses among, to run beside others."""
+    return DEFAULTS[Kind(kind)].statement(workspace_id=workspace_id)
 
 
 def resolve_reference(kind: str, reference: str, *, workspace_id: UUID | None) -> ResolvedModel:

@@ -176,3 +176,24 @@ def test_operators_see_all_workspaces_and_set_budgets(client, acme, ann, mal):
     assert (budget.workspace, budget.by_operator, budget.amount) == (acme, True, 12)
     client.post(reverse("admin:models_budget_delete", args=[budget.pk]), {"post": "yes"})
     assert not Budget.objects.exists()
+
+
+def test_the_page_says_how_much_of_the_prompts_repeats_and_where_it_breaks(page, acme, ann):
+    from apps.conversations.models import Conversation, Turn
+
+    conversation = Conversation.objects.create(workspace=acme, owner=ann)
+    requests = [
+        {"bytes": 1_000, "reused": 0, "break": ""},
+        {"bytes": 2_000, "reused": 1_000, "break": ""},
+        {"bytes": 3_000, "reused": 1_400, "break": "turn_border"},
+    ]
+    for number, usage in enumerate(({"requests": requests}, {}), start=1):
+        Turn.objects.create(
+            conversation=conversation, number=number, client_id=uuid4().hex, question="?", usage=usage,
+            status=Turn.Status.SUCCEEDED,
+        )  # fmt: skip
+    use(acme)
+    shown = page()
+    assert "40 % of the prompts repeat the request before" in shown
+    assert "A new question" in shown
+    assert "Elsewhere" not in shown

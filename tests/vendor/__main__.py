@@ -1,7 +1,8 @@
 """``python -m tests.vendor PORT``: the vendor as a process, for benchmarks and runs by hand.
 
 Answers every chat with ``--tokens`` tokens at ``--per-second`` each second (0: as fast as it can).
-With ``--tool NAME`` each turn first calls that tool once, with the question as its ``query``.
+With ``--tool NAME`` each turn first calls that tool once, with the question as its ``query``. With
+``--clock`` each token is the moment at which it is sent.
 """
 
 import argparse
@@ -22,6 +23,7 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=300)
     parser.add_argument("--per-second", type=float, default=0)
     parser.add_argument("--tool", default="", metavar="NAME")
+    parser.add_argument("--clock", action="store_true")
     options = parser.parse_args()
     pieces = [f" word{number}" for number in range(options.tokens)]
 
@@ -32,7 +34,8 @@ def main() -> None:
         if options.tool in offered and body["messages"][-1]["role"] == "user":
             arguments = {"query": question(body["messages"])[-300:]}
             return Reply(tool_calls=[call(options.tool, arguments, f"call_{len(vendor.requests)}")], usage=usage)
-        return Reply(text="".join(pieces), pieces=pieces, per_second=options.per_second, usage=usage)
+        text = "".join(pieces)
+        return Reply(text=text, pieces=pieces, per_second=options.per_second, usage=usage, clock=options.clock)
 
     vendor = Vendor(options.port)
     vendor.otherwise = answer

@@ -32,6 +32,7 @@ class Reply:
     finish: str | None = None  # None: "tool_calls" or "stop"; "": never sent
     usage: dict[str, Any] | None = field(default_factory=lambda: {"prompt_tokens": 10, "completion_tokens": 5})
     per_second: float = 0
+    clock: bool = False  # each piece of text is sent as the moment of its sending
     logprobs: dict[str, float] | None = None  # alternatives of the first token -> ln p
     chunks: list[Any] | None = None
     raw: list[bytes] | None = None

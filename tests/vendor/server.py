@@ -13,7 +13,7 @@ from typing import Any
 
 from aiohttp import web
 
-from tests.vendor.replies import Reply
+from tests.vendor.replies import Reply, chunk
 
 ROUTES = {
     "/v1/chat/completions": "chat",
@@ -192,6 +192,8 @@ class Vendor:
                 await asyncio.sleep(max(0.0, began + number / reply.per_second - time.monotonic()))
             elif reply.raw is not None:
                 await asyncio.sleep(0.002)  # so that each part is read by itself
+            if reply.clock and 0 <= number < len(reply.split()):
+                part = b"data: " + json.dumps(chunk({"content": f" {time.time():.6f}"})).encode() + b"\n\n"
             await response.write(part)
         return response
 

@@ -190,6 +190,8 @@ async def _retried(context: TurnContext, tool: Tool, attempt: Callable[[], Await
                     return _refused(context, f"Error: {tool.name} ({code}): {error.message}")
                 text = f"Error: {tool.name} failed ({code}). Say so if the answer depends on it."
                 return ToolResult(text, context.say("tool_failed"), ok=False)
+            detail = context.say("tool_retried", tool=tool.name, n=tried + 1, of=TRIES)
+            context.emit("step", {"name": "retry", "status": "failed", "elapsed_ms": 0, "detail": detail})
             await asyncio.sleep(WAIT_S * 2 ** (tried - 1) * random.uniform(0.5, 1))  # noqa: S311 (jitter)
         except Exception as error:
             logger.exception("tool %s failed", tool.name)

@@ -1,6 +1,5 @@
 """Questions: asked, answered again, stopped."""
 
-from functools import partial
 from typing import Any, NamedTuple
 from uuid import UUID, uuid4
 
@@ -108,24 +107,18 @@ async def _begin(
     if not ENGINE.started:
         raise errors.ShuttingDown
     ENGINE.check_room(Principal.of(actor))
-    await _count(connection, conversation, actor)
     stored = _stored(question)
     turn_id = uuid4()
-    try:
-        row = await rows.begin(
-            connection, ASKABLE.bound(actor, conversation.pk), asker=Principal.of(actor), turn_id=turn_id,
-            client_id=client_id,
-            question=question.text, title=title_of(question.text), options=stored, process=ENGINE.process,
-            parent=question.parent, first=question.first,
-        )  # fmt: skip
-    except psycopg.errors.UniqueViolation:
-        await _uncount(conversation, actor)
-        raise
-    if row is None or row["number"] is None:
-        await _uncount(conversation, actor)
+    row = await rows.begin(
+        connection, ASKABLE.bound(actor, conversation.pk), asker=Principal.of(actor), turn_id=turn_id,
+        client_id=client_id,
+        question=question.text, title=title_of(question.text), options=stored, process=ENGINE.process,
+        parent=question.parent, first=question.first,
+    )  # fmt: skip
     if row is None:
         raise NotFound
     if row["number"] is None:
+        await in_db(_give_back, conversation.workspace_id, actor, row["counted"] or [])
         if row["waiting"] >= rows.WAITING:
             raise errors.TooManyWaiting(limit=rows.WAITING)
         raise NotFound(field="parent")
@@ -236,26 +229,7 @@ async def stop_turn(conversation: Conversation, turn_id: UUID | None = None) -> 
             raise ServiceUnavailable(service="PostgreSQL") from error
 
 
-class _Full(Exception):
-    """A quota has no room."""
-
-
-async def _count(connection: rows.Connection, conversation: Conversation, actor: Who) -> None:
-    """Count the question for the workspace and the person. Raises QuotaExceeded."""
-    place, person = conversation.workspace_id, actor.pk
-    sql, parameters = quotas.take_statement({"turns": 1}, workspace_id=place, user_id=person)
-    counted: set[tuple[Any, ...]] = set()
-    try:
-        async with connection.transaction(), connection.pipeline():
-            await connection.execute("SET LOCAL synchronous_commit = off")
-            found = await (await connection.execute(sql, parameters)).fetchall()
-            counted = {(row["kind"], row["user_id"]) for row in found}
-            if not counted >= {("turns", None), ("turns", person)}:
-                raise _Full
-    except _Full:
-        await in_db(partial(quotas.check, ["turns"], counted, workspace_id=place, user_id=person))
-
-
-async def _uncount(conversation: Conversation, actor: Who) -> None:
-    """Give back what a question took that was not begun."""
-    await in_db(partial(quotas.give_back, workspace_id=conversation.workspace_id, user_id=actor.pk, turns=1))
+def _give_back(workspace_id: UUID, actor: Who, counted: list[UUID | None]) -> None:
+    """Give back what a question took that was not begun; raise QuotaExceeded if that was for want of room."""
+    quotas.give_back_to(counted, workspace_id=workspace_id, turns=1)
+    quotas.check(["turns"], {("turns", person) for person in counted}, workspace_id=workspace_id, user_id=actor.pk)

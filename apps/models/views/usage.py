@@ -10,7 +10,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
 
-from apps.models import budget_services, reports
+from apps.models import budget_services, repeats, reports
 from apps.models.forms import BudgetForm
 from apps.models.models import Budget, UsageRecord
 from apps.workspaces import permissions
@@ -40,6 +40,7 @@ def _show(request: PersonRequest, frame: dict[str, Any], form: BudgetForm, statu
     context = {
         "report": reports.report(records, days=days, unit=request.GET.get("unit", "")),
         "budgets": budget_services.statuses(workspace, list(budgets)),
+        "repeats": repeats.count(workspace, days=days),
         "form": form,
         "days": days,
         "periods": reports.PERIODS,

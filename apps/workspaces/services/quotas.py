@@ -1,6 +1,6 @@
 """Quotas, counted by conditional updates: what does not fit is not counted, however many race for it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -23,48 +23,47 @@ FOR_EVER = "1000 years"
 BEYOND = 2**62  # what no use reaches: no limit
 
 # One statement counts all kinds, for the workspace and the person; a row that has no room is not touched, and not
-# returned. ``most`` is the limit where the row has none of its own.
+# returned. ``most`` is the limit where the row has none of its own. ``place``: a query of one row or none, the
+# workspace's id.
 TAKE = """
 INSERT INTO workspaces_quota AS q (id, workspace_id, user_id, kind, used, began_at)
-SELECT t.id, %(workspace)s, t.person, t.kind, t.amount, now()
-FROM unnest(%(ids)s::uuid[], %(people)s::uuid[], %(kinds)s::text[], %(amounts)s::bigint[], %(most)s::bigint[])
-    AS t(id, person, kind, amount, most)
+SELECT t.id, place.id, t.person, t.kind, t.amount, now()
+FROM unnest(%s::uuid[], %s::uuid[], %s::text[], %s::bigint[], %s::bigint[])
+    AS t(id, person, kind, amount, most), ({place}) AS place(id)
 WHERE t.amount <= t.most OR EXISTS (
     SELECT 1 FROM workspaces_quota o
-    WHERE o.workspace_id = %(workspace)s AND o.user_id IS NOT DISTINCT FROM t.person AND o.kind = t.kind)
+    WHERE o.workspace_id = place.id AND o.user_id IS NOT DISTINCT FROM t.person AND o.kind = t.kind)
 ORDER BY t.kind, t.person
 ON CONFLICT (workspace_id, user_id, kind) DO UPDATE SET
-    used = excluded.used + CASE
-        WHEN q.began_at < now() - (%(periods)s::jsonb ->> q.kind)::interval THEN 0 ELSE q.used END,
-    began_at = CASE
-        WHEN q.began_at < now() - (%(periods)s::jsonb ->> q.kind)::interval THEN now() ELSE q.began_at END
-WHERE excluded.used + CASE
-        WHEN q.began_at < now() - (%(periods)s::jsonb ->> q.kind)::interval THEN 0 ELSE q.used END
-    <= coalesce(q."limit", CASE WHEN q.user_id IS NULL THEN (%(most_all)s::jsonb ->> q.kind)::bigint
-    ELSE (%(most_person)s::jsonb ->> q.kind)::bigint END)
+    used = excluded.used + CASE WHEN q.began_at < now() - (%s::jsonb ->> q.kind)::interval THEN 0 ELSE q.used END,
+    began_at = CASE WHEN q.began_at < now() - (%s::jsonb ->> q.kind)::interval THEN now() ELSE q.began_at END
+WHERE excluded.used + CASE WHEN q.began_at < now() - (%s::jsonb ->> q.kind)::interval THEN 0 ELSE q.used END
+    <= coalesce(q."limit", CASE WHEN q.user_id IS NULL THEN (%s::jsonb ->> q.kind)::bigint
+    ELSE (%s::jsonb ->> q.kind)::bigint END)
 RETURNING q.kind, q.user_id
 """
 
 
 def take_statement(
-    amounts: Mapping[str, int], *, workspace_id: UUID, user_id: UUID | None
-) -> tuple[str, dict[str, Any]]:
+    amounts: Mapping[str, int], *, user_id: UUID | None, place: str, parameters: Sequence[Any] = ()
+) -> tuple[str, list[Any]]:
     """Return the statement that counts; it returns (kind, user) for each counter that had room.
 
-    Where one has none, roll back: the others are counted already.
+    Where one has none, roll back or give back: the others are counted already. ``place`` is SQL that
+    finds the workspace's id, with its parameters.
     """
-    rows = [(kind, whose) for kind in amounts for whose in ((None, user_id) if user_id else (None,))]
-    return TAKE, {
-        "workspace": workspace_id,
-        "ids": [uuid4() for _ in rows],
-        "people": [whose for _kind, whose in rows],
-        "kinds": [kind for kind, _whose in rows],
-        "amounts": [amounts[kind] for kind, _whose in rows],
-        "most": [_most(kind, person=whose is not None) for kind, whose in rows],
-        "periods": orjson.dumps({kind: PERIODS.get(kind, FOR_EVER) for kind in amounts}).decode(),
-        "most_all": orjson.dumps({kind: _most(kind, person=False) for kind in amounts}).decode(),
-        "most_person": orjson.dumps({kind: _most(kind, person=True) for kind in amounts}).decode(),
-    }
+    counters = [(kind, whose) for kind in amounts for whose in ((None, user_id) if user_id else (None,))]
+    periods = orjson.dumps({kind: PERIODS.get(kind, FOR_EVER) for kind in amounts}).decode()
+    return TAKE.format(place=place), [
+        [uuid4() for _ in counters],
+        [whose for _kind, whose in counters],
+        [kind for kind, _whose in counters],
+        [amounts[kind] for kind, _whose in counters],
+        [_most(kind, person=whose is not None) for kind, whose in counters],
+        *parameters,
+        *(periods, periods, periods),
+        *(orjson.dumps({kind: _most(kind, person=person) for kind in amounts}).decode() for person in (False, True)),
+    ]
 
 
 @transaction.atomic
@@ -74,7 +73,8 @@ def take(*, workspace_id: UUID, user_id: UUID | None, **amounts: int) -> None:
     Raises:
         QuotaExceeded: one of the counters has no room.
     """
-    found = run(*take_statement(amounts, workspace_id=workspace_id, user_id=user_id))
+    statement = take_statement(amounts, user_id=user_id, place="SELECT %s::uuid", parameters=[workspace_id])
+    found = run(*statement)
     check(amounts, set(found), workspace_id=workspace_id, user_id=user_id)
 
 
@@ -95,9 +95,15 @@ def check(kinds: Iterable[str], counted: set[tuple[Any, ...]], *, workspace_id: 
 
 
 def give_back(*, workspace_id: UUID, user_id: UUID | None, **amounts: int) -> None:
-    """Count less, where something that has no period was erased."""
+    """Count less, for a workspace and a person, where something that has no period was erased."""
+    give_back_to({None, user_id}, workspace_id=workspace_id, **amounts)
+
+
+def give_back_to(people: Collection[UUID | None], *, workspace_id: UUID, **amounts: int) -> None:
+    """Count less for these people alone; None stands for the workspace."""
+    whose = Q(user__in=[person for person in people if person])
+    whose = whose | Q(user=None) if None in people else whose
     for kind, amount in amounts.items():
-        whose = Q(user=None) | Q(user=user_id) if user_id else Q(user=None)
         rows = Quota.objects.filter(whose, workspace=workspace_id, kind=kind)
         rows.update(used=Greatest(F("used") - amount, 0))
 

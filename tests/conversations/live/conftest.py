@@ -12,6 +12,7 @@ import uvicorn
 from django.db import connection
 
 from tests.conversations import scripted
+from tests.conversations.live.client import Tab
 
 
 class Server(threading.Thread):
@@ -119,3 +120,17 @@ def conversation(people):
     from apps.conversations.services import start_conversation
 
     return start_conversation(workspace=people.acme, actor=people.ann)
+
+
+@pytest.fixture
+def tab(server, session, conversation):
+    """Open a tab on this test's conversation."""
+    return lambda **options: Tab(server, conversation.pk, **{"session": session, **options})
+
+
+def turns_used(people):
+    """What ann's questions of today have been counted to."""
+    from apps.workspaces.models import Quota
+
+    found = Quota.objects.filter(workspace=people.acme, user=people.ann, kind="turns").first()
+    return found.used if found else 0

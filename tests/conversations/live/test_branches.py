@@ -7,21 +7,16 @@ from uuid import uuid4
 
 import pytest
 
+from apps.common.database import in_db
 from apps.conversations import consumers, engine
 from apps.conversations.models import Conversation, Turn
 from tests.conversations.live.client import Tab
-from tests.conversations.live.test_socket import in_thread
 
 pytestmark = [pytest.mark.xdist_group("live-branches")]
 
 
-@pytest.fixture
-def tab(server, conversation, session):
-    return lambda **options: Tab(server, conversation.pk, **{"session": session, **options})
-
-
 async def turns_of(conversation):
-    return await in_thread(lambda: list(Turn.objects.filter(conversation=conversation).order_by("number")))
+    return await in_db(lambda: list(Turn.objects.filter(conversation=conversation).order_by("number")))
 
 
 async def test_a_second_question_is_queued_and_begins_when_the_first_is_over(tab, conversation):
@@ -34,7 +29,7 @@ async def test_a_second_question_is_queued_and_begins_when_the_first_is_over(tab
             queued = await two.until("turn.queued")
         assert queued["waiting"] is True
         assert queued["parent"] == first
-        second = await in_thread(lambda: Turn.objects.get(pk=queued["turn"]))
+        second = await in_db(lambda: Turn.objects.get(pk=queued["turn"]))
         assert second.status == "queued"
         await one.send(type="stop")
         end = await two.turn()
@@ -120,8 +115,8 @@ async def test_another_answer_takes_the_question_and_its_place(tab, conversation
 
 @pytest.mark.parametrize("field", ["parent", "regenerate", "model", "attachments"])
 async def test_what_is_named_must_be_there(tab, people, field):
-    theirs = await in_thread(lambda: Conversation.objects.create(workspace=people.acme, owner=people.bea))
-    other = await in_thread(
+    theirs = await in_db(lambda: Conversation.objects.create(workspace=people.acme, owner=people.bea))
+    other = await in_db(
         lambda: Turn.objects.create(
             conversation=theirs, number=1, client_id=uuid4().hex, status="succeeded", question="?"
         )
@@ -148,7 +143,7 @@ async def test_a_model_is_chosen_for_one_turn(tab, people, conversation, monkeyp
         return await scripted.run_turn(request, events=events, stop=stop)
 
     monkeypatch.setattr(engine.ENGINE, "run_turn", run_turn)
-    model = await in_thread(
+    model = await in_db(
         lambda: ModelConfig.objects.create(
             workspace=people.acme, kind="chat", name=uuid4().hex, base_url="http://127.0.0.1:9/v1"
         )
@@ -156,7 +151,7 @@ async def test_a_model_is_chosen_for_one_turn(tab, people, conversation, monkeyp
     async with tab() as one:
         await one.ask("say 1", model=str(model.pk))
         assert (await one.turn())["status"] == "succeeded"
-        await in_thread(lambda: ModelConfig.objects.filter(pk=model.pk).update(enabled=False))
+        await in_db(lambda: ModelConfig.objects.filter(pk=model.pk).update(enabled=False))
         await one.ask("say 1", model=str(model.pk))
         assert (await one.until("error"))["details"] == {"field": "model"}
     assert asked == [model.pk]
@@ -167,7 +162,7 @@ async def test_a_model_is_chosen_for_one_turn(tab, people, conversation, monkeyp
 async def test_a_person_has_so_many_turns_and_sockets_and_no_more(tab, server, people, session, monkeypatch):
     monkeypatch.setattr(engine, "TURNS_A_PERSON", 2)
     monkeypatch.setattr(consumers, "SOCKETS_A_PERSON", 3)
-    talks = await in_thread(
+    talks = await in_db(
         lambda: [Conversation.objects.create(workspace=people.acme, owner=people.ann) for _ in range(3)]
     )
     async with AsyncExitStack() as stack:
@@ -222,7 +217,7 @@ async def test_a_turn_is_given_the_files_of_its_branch(tab, people, conversation
         return str(row.pk)
 
     monkeypatch.setattr(engine.ENGINE, "run_turn", run_turn)
-    one, two, theirs = await in_thread(lambda: [attach("one"), attach("two"), attach("three", people.bea)])
+    one, two, theirs = await in_db(lambda: [attach("one"), attach("two"), attach("three", people.bea)])
     async with tab() as tab_:
         await tab_.ask("say 1", attachments=[one, one])
         queued = await tab_.until("turn.queued")
@@ -238,7 +233,7 @@ async def test_a_turn_is_given_the_files_of_its_branch(tab, people, conversation
         await tab_.turn()
         await tab_.ask("say 1", attachments=[theirs])
         assert (await tab_.until("error"))["details"] == {"field": "attachments"}
-        await in_thread(lambda: Attachment.objects.filter(pk=one).delete())
+        await in_db(lambda: Attachment.objects.filter(pk=one).delete())
         await tab_.ask("say 1", parent=first)
         assert (await tab_.turn())["type"] == "turn.finished"
     whole = {name: (name, len(f"text of {name}"), f"text of {name}", name.encode()) for name in ("one", "two")}

@@ -6,8 +6,9 @@ import random
 
 import pytest
 
+from apps.common.database import in_db
 from tests.conversations.live.client import Tab, numbered
-from tests.conversations.live.test_socket import in_thread, stored_answer
+from tests.conversations.live.test_socket import stored_answer
 from tests.conversations.scripted import words
 
 pytestmark = [pytest.mark.xdist_group("live-socket")]
@@ -23,7 +24,7 @@ async def test_random_disconnects_lose_and_double_nothing(server, people, sessio
     rng = random.Random(11)
     left = BREAKS
     while left > 0:
-        talks = await in_thread(
+        talks = await in_db(
             lambda: [start_conversation(workspace=people.acme, actor=people.ann) for _ in range(AT_ONCE)]
         )
         results = await asyncio.gather(*(read(server, talk, session, rng) for talk in talks))

@@ -14,8 +14,10 @@ from django.utils import timezone
 from apps.common.database import close_pool, in_db, pool
 from apps.conversations import rows_liveness
 from apps.conversations.engine import Engine
+from apps.conversations.frames import Ask
 from apps.conversations.models import Message, Turn
-from tests.conversations.live.client import Tab
+from apps.conversations.services import asking
+from tests.conversations import scripted
 from tests.conversations.scripted import SOURCES, words
 
 
@@ -27,11 +29,6 @@ async def elsewhere(db):
     yield engine
     await engine.stop()
     await close_pool()
-
-
-@pytest.fixture
-def tab(server, session, conversation):
-    return lambda: Tab(server, conversation.pk, session=session)
 
 
 async def follow(engine, turn, after=0):
@@ -160,3 +157,22 @@ async def test_a_turn_of_which_its_own_process_does_not_know_is_ended_unless_it_
         await in_db(begun, seconds)
         await elsewhere._beat()
         assert await in_db(lambda: Turn.objects.get(pk=turn.pk).status) == status
+
+
+async def test_a_question_waits_for_one_that_another_process_answers(tab, elsewhere, people, conversation, monkeypatch):
+    """Asked in two processes at once: the second is queued, and begins where it was asked when the first is over."""
+    elsewhere.run_turn = scripted.run_turn
+    with monkeypatch.context() as there:
+        there.setattr(asking, "ENGINE", elsewhere)
+        first = await asking.start_turn(conversation, Ask(text="wait", client_id="first"), actor=people.ann)
+    async with tab() as one:
+        await one.ask("history")
+        queued = await one.until("turn.queued")
+        assert queued["waiting"] is True
+        await one.send(type="stop", turn=str(first.pk))  # by way of the database: it is not here
+        while (frame := await one.until("turn.finished"))["turn"] != queued["turn"]:
+            pass
+        assert frame["status"] == "succeeded"
+        assert "Waiting. " in one.text  # what the first had said is history by now
+    statuses = await in_db(lambda: list(conversation.turns.order_by("number").values_list("status", flat=True)))
+    assert statuses == ["stopped", "succeeded"]

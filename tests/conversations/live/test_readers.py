@@ -1,0 +1,178 @@
+"""Who may go on reading a turn: rights are looked at again while it is shown, and when it is replayed."""
+
+import asyncio
+from uuid import uuid4
+
+from django.contrib.sessions.models import Session
+from django.utils import timezone
+
+from apps.common.database import in_db
+from apps.conversations import consumers
+from apps.conversations.engine import ENGINE
+from apps.conversations.models import Conversation
+from apps.workspaces.services import create_api_key
+from tests.conversations.live.client import Tab
+from tests.conversations.live.conftest import turns_used
+
+
+async def test_a_replay_quotes_only_what_may_still_be_read(tab, people, monkeypatch):
+    """The sources event holds a snippet of the text; its document is deleted, or was never there."""
+    from apps.knowledge.models import Document, KnowledgeBase
+    from tests.conversations import scripted
+
+    def prepare():
+        base = KnowledgeBase.objects.create(workspace=people.acme, name="Travel")
+        Document.objects.create(
+            pk=scripted.DOCUMENT, workspace=people.acme, knowledge_base=base, name="a", size_bytes=1, sha256="0" * 64
+        )
+
+    async def replayed(turn):
+        async with tab() as again:
+            await again.send(type="resume", turn=turn, after=0)
+            await again.turn()
+        return again.frames
+
+    monkeypatch.setattr(ENGINE, "remember_s", 0)
+    await in_db(prepare)
+    async with tab() as one:
+        await one.ask("cite")
+        end = await one.turn()
+    await asyncio.sleep(0.05)
+    assert await replayed(end["turn"]) == one.frames
+    await in_db(lambda: Document.objects.filter(pk=scripted.DOCUMENT).update(deleted_at=timezone.now()))
+    frames = await replayed(end["turn"])
+    [sources] = [frame["sources"] for frame in frames if frame["type"] == "sources"]
+    assert [(item["snippet"], item["document"]) for item in sources] == [
+        ("", "Travel policy.pdf"),
+        ("", "差旅管理办法.docx"),
+    ]
+    assert [frame for frame in frames if frame["type"] != "sources"] == [
+        frame for frame in one.frames if frame["type"] != "sources"
+    ]
+    await in_db(lambda: KnowledgeBase.objects.filter(name="Travel").delete())
+
+
+async def test_a_cached_door_is_the_door(people, conversation):
+    """Compiled once and bound to others, it is what the ORM compiles for them."""
+    from apps.conversations import rows, signin
+    from apps.conversations.services import asking
+
+    for user in (people.ann, people.bea):
+        visible = Conversation.objects.visible_to(user).filter(pk=conversation.pk)
+        assert signin.VISIBLE.bound(user, conversation.pk) == rows.compiled(visible.values())
+        assert asking.ASKABLE.bound(user, conversation.pk) == rows.compiled(
+            visible.values("id", "workspace_id", "agent_id")
+        )
+
+
+async def test_rights_are_looked_at_again_with_every_frame(server, people):
+    from apps.conversations.services import delete_conversation, start_conversation
+    from apps.workspaces.models import Membership, Role
+
+    def prepare():
+        return start_conversation(workspace=people.acme, actor=people.bea), people.session(people.bea)
+
+    conversation, session = await in_db(prepare)
+    async with Tab(server, conversation.pk, session=session) as one:
+        await in_db(lambda: Membership.objects.filter(user=people.bea).delete())
+        await one.ask("say 1")
+        assert (await one.next())["code"] == "not_found"
+        await one.socket.wait_closed()
+        assert one.socket.close_code == 4404
+
+    def join_and_delete_later():
+        Membership.objects.create(workspace=people.acme, user=people.bea, role=Role.VIEWER)
+
+    await in_db(join_and_delete_later)
+    async with Tab(server, conversation.pk, session=session) as one:
+        await in_db(lambda: delete_conversation(conversation=conversation, actor=people.bea))
+        await one.ask("say 1")
+        assert (await one.next())["code"] == "not_found"
+
+
+async def test_a_turn_is_shown_only_while_its_reader_may_see_it(server, people, monkeypatch):
+    """Without a frame of theirs: signed out, out of the workspace, or locked while an answer streams."""
+    from apps.conversations.services import start_conversation
+    from apps.workspaces.models import Membership, Role
+
+    monkeypatch.setattr(consumers, "LOOK_AGAIN_S", 0.2)
+
+    def lose(how, key):
+        if how == "signed out":
+            Session.objects.filter(session_key=key).delete()
+        elif how == "left":
+            Membership.objects.filter(user=people.bea).delete()
+        else:
+            type(people.bea).objects.filter(pk=people.bea.pk).update(is_active=False)
+
+    def back():
+        type(people.bea).objects.filter(pk=people.bea.pk).update(is_active=True)
+        Membership.objects.get_or_create(user=people.bea, workspace=people.acme, defaults={"role": Role.VIEWER})
+
+    for how, code in (("signed out", 4401), ("left", 4404), ("locked", 4401)):
+        await in_db(back)
+        conversation = await in_db(lambda: start_conversation(workspace=people.acme, actor=people.bea))
+        key = await in_db(lambda: people.session(people.bea))
+        async with Tab(server, conversation.pk, session=key) as one:
+            await one.ask("say 200 20")
+            await one.until("token")
+            await in_db(lambda how=how, key=key: lose(how, key))
+            async with asyncio.timeout(3):
+                while (await one.next())["type"] != "error":
+                    pass
+                await one.socket.wait_closed()
+            assert one.socket.close_code == code, how
+    await in_db(back)
+
+
+async def test_a_window_that_was_left_open_shows_no_later_turn(server, people, monkeypatch):
+    from apps.conversations.services import start_conversation
+
+    monkeypatch.setattr(consumers, "LOOK_AGAIN_S", 0.0)
+    conversation = await in_db(lambda: start_conversation(workspace=people.acme, actor=people.bea))
+    elsewhere, here = await in_db(lambda: [people.session(people.bea) for _ in range(2)])
+    async with Tab(server, conversation.pk, session=elsewhere) as left_open:
+        await left_open.send(type="ping")
+        await left_open.next()
+        await in_db(lambda: Session.objects.filter(session_key=elsewhere).delete())
+        async with Tab(server, conversation.pk, session=here) as one:
+            await one.ask("say 5")
+            assert (await one.turn())["status"] == "succeeded"
+        assert (await left_open.next())["code"] == "signed_out"
+        await left_open.socket.wait_closed()
+    assert [frame["type"] for frame in left_open.frames] == ["pong", "error"]
+
+
+async def test_a_key_that_only_reads_asks_and_stops_nothing(server, people, conversation):
+    _key, secret = await in_db(lambda: a_key(people, "conversations:read"))
+    used = await in_db(lambda: turns_used(people))
+    async with Tab(server, conversation.pk, headers={"Authorization": f"Bearer {secret}"}) as one:
+        for frame in ({"type": "ask", "text": "say 1", "client_id": uuid4().hex}, {"type": "stop"}):
+            await one.send(**frame)
+            assert (await one.next())["code"] == "not_allowed"
+    assert await in_db(lambda: (turns_used(people), conversation.turns.count())) == (used, 0)
+
+
+async def test_a_key_reads_by_its_own_rights_what_its_person_asked(server, tab, people, conversation, monkeypatch):
+    seen = []
+    watch_rows = ENGINE.news.watch_rows
+
+    def watched(turn_id, *, after, reader):
+        seen.append(reader.kind)
+        return watch_rows(turn_id, after=after, reader=reader)
+
+    monkeypatch.setattr(ENGINE.news, "watch_rows", watched)
+    _key, secret = await in_db(lambda: a_key(people, "conversations:read"))
+    async with tab() as one, Tab(server, conversation.pk, headers={"Authorization": f"Bearer {secret}"}) as two:
+        await two.send(type="ping")
+        await two.next()
+        await one.ask("cite")
+        await one.turn()
+        end = await two.turn()
+    assert (end["status"], seen) == ("succeeded", ["key"])
+    [quoted] = [frame["sources"] for frame in two.frames if frame["type"] == "sources"]
+    assert {source["snippet"] for source in quoted} == {""}
+
+
+def a_key(people, *scopes):
+    return create_api_key(name="k", workspace=people.acme, actor=people.ann, scopes=list(scopes))
