@@ -269,11 +269,8 @@ async def test_checkpoints_out_of_reach_cost_a_warning_and_no_answer(talk, vendo
     vendor.script([Reply("One."), Reply("Two."), Reply("Three.")])
     await talk.ask("Hello one")
 
-    async def gone(*args, **kwargs):
-        raise psycopg.OperationalError("the database went away")
-
     with monkeypatch.context() as patch:
-        patch.setattr("langgraph.checkpoint.postgres.aio.AsyncPostgresSaver.aput", gone)
+        patch.setattr("apps.agents.checkpoints.PUT", "SELECT pg_terminate_backend(pg_backend_pid())")
         outcome = await talk.ask("Hello two")
     assert (outcome.status, outcome.text) == ("succeeded", "Two.")
     [warning] = [step["detail"] for step in talk.sink.of("step") if step["name"] == "checkpoint"]

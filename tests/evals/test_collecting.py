@@ -14,6 +14,12 @@ from apps.evals.datasets import read_retrieval_set
 from apps.knowledge.models import Document
 
 
+def a_document(base, person, name):
+    return Document.objects.create(
+        workspace=base.workspace, knowledge_base=base, name=name, uploaded_by=person, size_bytes=1, sha256=name
+    )
+
+
 def answered(workspace, person, question, *documents):
     conversation = Conversation.objects.create(workspace=workspace, owner=person)
     turn = Turn.objects.create(
@@ -29,7 +35,7 @@ def answered(workspace, person, question, *documents):
 
 
 def test_kept_answers_are_written_as_a_set_that_evaluate_reads(tmp_path, acme, ann, bea, handbook, capsys):
-    seen = Document.objects.create(knowledge_base=handbook, name="leave.md", uploaded_by=ann, size_bytes=1)
+    seen = a_document(handbook, ann, "leave.md")
     good = answered(acme, ann, "How long is annual leave?", seen)
     rate_turn(turn=good, good=True, actor=ann, kept=True)
     bad = answered(acme, ann, "And in May?", seen)
@@ -50,7 +56,7 @@ def test_kept_answers_are_written_as_a_set_that_evaluate_reads(tmp_path, acme, a
 def test_only_who_may_evaluate_collects_and_gets_no_passage_that_they_may_not_read(tmp_path, acme, ann, bea, handbook):
     with pytest.raises(KnowSphereError):
         collect_cases(workspace=acme, actor=bea, folder=tmp_path)
-    gone = Document.objects.create(knowledge_base=handbook, name="gone.md", uploaded_by=ann, size_bytes=1)
+    gone = a_document(handbook, ann, "gone.md")
     rate_turn(turn=answered(acme, ann, "Where?", gone), good=True, actor=ann, kept=True)
     gone.delete()
     assert collect_cases(workspace=acme, actor=ann, folder=tmp_path) == 1

@@ -18,9 +18,14 @@ from tests.vendor import Reply, call
 
 MOST = 25
 MOST_A_CALL = 2
-ELSEWHERE = ("apps/knowledge/retrieval/", "tests/conversations/live/test_")  # retrieval, and the test's own
-# Of all turns of the process together; what a new connection begins with; looks at a reader's rights as time goes by.
-SHARED = {"insert_events", "_beat", "_sweep", "erase_deleted", "connect", "plan_once", "_guard_watching"}
+# Retrieval, the flush of the ledger (of all turns together, as that of events is), and the test's own.
+ELSEWHERE = ("apps/knowledge/retrieval/", "apps/models/ledger.py", "tests/conversations/live/test_")
+# What is done for all turns together, or as time goes by: events, beats, what lapsed, looks at a reader's rights; and
+# what a new connection begins with.
+SHARED = {
+    *("insert_events", "_beat", "_sweep", "expire", "_lapsed", "erase_waiting", "_guard_watching"),
+    *("connect", "plan_once"),
+}
 
 
 def counts():
@@ -43,7 +48,9 @@ def statements(monkeypatch):
         monkeypatch.setattr(cursor, name, wrap(getattr(cursor, name)))
 
     def note(query):
-        seen.append(" ".join(str(query).split())[:100])
+        text = " ".join(str(query).split())[:100]
+        if not text.startswith(("SAVEPOINT", "RELEASE SAVEPOINT")):
+            seen.append(text)
 
     def sync(execute):
         def executed(self, query, *args, **kwargs):
@@ -74,7 +81,6 @@ async def settled(one):
     async with asyncio.timeout(30):
         while runner._behind:
             await asyncio.sleep(0.01)
-    await asyncio.sleep(0.1)  # the ledger's rows, which nobody waits for
 
 
 def seed(conversation, count):

@@ -10,6 +10,8 @@ Handoffs, plans and refusals: ``test_agent_over_socket``. Statements and calls o
 
 import json
 from contextlib import asynccontextmanager
+from datetime import datetime
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -20,6 +22,7 @@ from apps.common.errors import ServiceUnavailable
 from apps.conversations.models import Message
 from apps.conversations.services import start_conversation
 from apps.memory.models import MemoryItem
+from apps.workspaces.models import User
 from tests.conversations.live.client import Tab
 from tests.conversations.live.test_agent_over_socket import QUESTION, SEARCH, a_base
 from tests.conversations.live.test_costs import settled
@@ -187,7 +190,7 @@ async def test_a_large_result_is_pointed_at_distilled_and_read_by_its_reference(
         if not results:
             return Reply(tool_calls=[call("web_fetch", {"url": "https://pumps.example/prices"}, "k1")])
         if len(results) == 1:
-            wanted = {"refId": json.loads(results[0])["__refId"], "start": 0, "length": 500}
+            wanted = {"ref_id": json.loads(results[0])["__refId"], "start": 0, "length": 500}
             return Reply(tool_calls=[call("get_stored_data", wanted, "k2")])
         return Reply("1,250 EUR [[c1]].")
 
@@ -260,3 +263,16 @@ async def test_the_state_keeps_what_was_said_and_its_loss_costs_a_warning(talk, 
         await one.ask(QUESTION, Reply(tool_calls=[SEARCH]), Reply(CITED))
         assert [frame["status"] for frame in one.of("step") if frame["name"] == "checkpoint"] == ["failed"]
         assert [message["role"] for message in one.sent[0]["messages"]] == ["system", "user", "assistant", "user"]
+
+
+async def test_today_is_the_askers_own(talk, people):
+    """Two zones whose dates are never the same."""
+    async with talk() as one:
+        for zone in ("Pacific/Kiritimati", "Pacific/Pago_Pago"):
+            await in_db(lambda zone=zone: User.objects.filter(pk=people.ann.pk).update(time_zone=zone))
+            before = datetime.now(ZoneInfo(zone)).date()
+            await one.ask(QUESTION, Reply(tool_calls=[SEARCH]), Reply(CITED))
+            after = datetime.now(ZoneInfo(zone)).date()
+            asked = one.sent[0]["messages"][-1]["content"]
+            assert any(f"Today is {day.isoformat()}." in asked for day in (before, after)), asked
+    await in_db(lambda: User.objects.filter(pk=people.ann.pk).update(time_zone=people.ann.time_zone))

@@ -187,7 +187,7 @@ async def test_a_turn_that_the_database_lost_is_put_back(tab, conversation):
         turn = Turn.objects.get(pk=end["turn"])
         return turn.status, turn.question, turn.events.count(), turn.messages.get(role="user").text
 
-    assert await in_db(stored) == ("succeeded", "say 60 100", end["seq"], "say 60 100")
+    assert await in_db(stored) == ("succeeded", "say 60 20", end["seq"], "say 60 20")
 
 
 async def test_a_conversation_erased_during_its_turn_ends_it(tab, conversation):
