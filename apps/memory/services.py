@@ -109,8 +109,11 @@ def kind_of(text: str) -> str:
 
 def store_note(*, workspace: Workspace, conversation: UUID, text: str, actor: User | None) -> None:
     """Keep what a conversation is about now, in place of what was kept before."""
-    values = {"workspace": workspace, "user": actor, "text": legible(text)[:1000]}
-    ConversationNote.objects.update_or_create(conversation=conversation, defaults=values)
+    note = ConversationNote(conversation=conversation, workspace=workspace, user=actor, text=legible(text)[:1000])
+    kept = ["workspace", "user", "text", "changed_at"]
+    ConversationNote.objects.bulk_create(
+        [note], update_conflicts=True, unique_fields=["conversation"], update_fields=kept
+    )
 
 
 def erase_note(conversation: UUID) -> None:

@@ -18,8 +18,13 @@ from tests.vendor import Reply, call
 
 MOST = 25
 MOST_A_CALL = 2
-# Retrieval, the flush of the ledger (of all turns together, as that of events is), and the test's own.
-ELSEWHERE = ("apps/knowledge/retrieval/", "apps/models/ledger.py", "tests/conversations/live/test_")
+# Retrieval, the ledger's flush and the budgets (of all turns together, as the events' flush is), and the test's own.
+ELSEWHERE = (
+    "apps/knowledge/retrieval/",
+    "apps/models/ledger.py",
+    "apps/models/budgets.py",
+    "tests/conversations/live/test_",
+)
 # What is done for all turns together, or as time goes by: events, beats, what lapsed, looks at a reader's rights; and
 # what a new connection begins with.
 SHARED = {
