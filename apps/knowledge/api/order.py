@@ -9,6 +9,7 @@ from rest_framework.response import Response
 
 from apps.knowledge import services
 from apps.knowledge.api.shapes import (
+    EmbeddingIn,
     FolderChange,
     FolderIn,
     FolderOut,
@@ -17,7 +18,6 @@ from apps.knowledge.api.shapes import (
     JobQuery,
     MetadataFieldIn,
     MetadataFieldOut,
-    ModelIn,
 )
 from apps.knowledge.models import Document, Folder, Job, KnowledgeBase, MetadataField
 from apps.rest.operations import Operation
@@ -140,7 +140,7 @@ class OneField(ApiView):
 class ModelOfBase(ApiView):
     """The embedding model of a base, changed."""
 
-    operations = {"POST": Operation(input=ModelIn, output=JobOut, status=202, scope=WRITE)}
+    operations = {"POST": Operation(input=EmbeddingIn, output=JobOut, status=202, scope=WRITE)}
 
     def rows(self) -> QuerySet[Job]:
         return Job.objects.visible_to(self.who)

@@ -92,7 +92,7 @@ class MetadataFieldIn(serializers.Serializer[Any]):
     choices = serializers.ListField(child=serializers.CharField(max_length=100), max_length=100, required=False)
 
 
-class ModelIn(serializers.Serializer[Any]):
+class EmbeddingIn(serializers.Serializer[Any]):
     """Another embedding model."""
 
     model = serializers.CharField(max_length=200, help_text="As `embedding_model` of a base names it.")
