@@ -86,13 +86,16 @@ class RelayConsumer(AsyncWebsocketConsumer):
             self.task = asyncio.create_task(self._answer(frame["text"]))
 
     async def _answer(self, question: str) -> None:
+        await self._pass_on(question)
+        await self.send('{"type":"turn.finished","status":"succeeded"}')
+
+    async def _pass_on(self, question: str) -> None:
         seq = 0
         async with aclosing(UPSTREAM.stream(question)) as texts:
             async for text in texts:
                 seq += 1
                 frame = orjson.dumps({"type": "token", "seq": seq, "text": text})
                 await self.base_send({"type": "websocket.send", "text": frame.decode()})
-        await self.send('{"type":"turn.finished","status":"succeeded"}')
 
     async def disconnect(self, code: int) -> None:
         if self.task:
@@ -113,7 +116,7 @@ class KeepingConsumer(RelayConsumer):
         config: Any = {"configurable": {"thread_id": f"relay {conversation}", "checkpoint_ns": ""}}
         before = await saver.aget_tuple(config)
         messages = before.checkpoint["channel_values"]["messages"] if before else []
-        await super()._answer(question)
+        await self._pass_on(question)
         version = saver.get_next_version(before.checkpoint["channel_versions"]["messages"] if before else None, None)
         checkpoint = {
             **empty_checkpoint(),
@@ -123,6 +126,7 @@ class KeepingConsumer(RelayConsumer):
         await saver.aput(config, checkpoint, {"source": "loop"}, {"messages": version})  # type: ignore[arg-type]
         async with (await pool()).connection() as connection:
             await connection.execute("UPDATE conversations_turn SET status = 'succeeded' WHERE id = %s", (turn,))
+        await self.send('{"type":"turn.finished","status":"succeeded"}')
 
 
 INSERT = """
