@@ -45,7 +45,7 @@ def write(target: Path, *, with_files: bool = True) -> dict[str, Any]:
     manifest = {
         "format": FORMAT,
         "created_at": timezone.now().isoformat(),
-        "master_key": fingerprint(),
+        "master_key": fingerprint(settings.MASTER_KEYS[0]),
         "with_files": with_files,
     }
     draft = target.with_name(f".{target.name}.part")
@@ -89,7 +89,7 @@ def restore(source: Path, *, replace: bool = False) -> int:
             worker process is running.
     """
     manifest = read_manifest(source)
-    if manifest["master_key"] != fingerprint():
+    if manifest["master_key"] not in map(fingerprint, settings.MASTER_KEYS):
         raise BackupFailed(
             "The backup was made under another MASTER_KEY, without which the keys of models cannot be read. "
             "Nothing was changed; set that MASTER_KEY, or add it to MASTER_KEY_FALLBACKS."
@@ -106,9 +106,9 @@ def restore(source: Path, *, replace: bool = False) -> int:
         return _extract_files(archive) if manifest["with_files"] else 0
 
 
-def fingerprint() -> str:
+def fingerprint(master_key: str) -> str:
     """Return what tells one MASTER_KEY from another, and nothing about it."""
-    return hashlib.sha256(b"knowsphere backup " + settings.MASTER_KEYS[0].encode()).hexdigest()[:16]
+    return hashlib.sha256(b"knowsphere backup " + master_key.encode()).hexdigest()[:16]
 
 
 def _files() -> Path:

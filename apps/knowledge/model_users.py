@@ -1,4 +1,4 @@
-"""Which knowledge bases hold vectors of a configured model."""
+"""Which knowledge bases hold vectors of a configured model, or have their passages put in order by it."""
 
 from apps.knowledge.models import KnowledgeBase
 from apps.models.models import Kind, ModelConfig
@@ -8,10 +8,13 @@ from apps.workspaces.models import User
 
 
 def find_in_knowledge_bases(model: ModelConfig, asker: User) -> list[Use]:
-    """Find the bases that could not be searched without a model; those that the asker may not see have no name."""
-    if model.kind != Kind.EMBEDDING:
+    """Find the bases that could not be searched as they are; those that the asker may not see have no name."""
+    if model.kind == Kind.EMBEDDING:
+        bases = KnowledgeBase.objects.filter(embedding_model=from_row(model).reference)
+    elif model.kind == Kind.RERANK:
+        bases = KnowledgeBase.objects.filter(search_profile__chosen__rerank_model=str(model.pk))
+    else:
         return []
-    bases = KnowledgeBase.objects.filter(embedding_model=from_row(model).reference)
     if model.workspace_id is not None:
         bases = bases.filter(workspace=model.workspace_id)
     visible = set(

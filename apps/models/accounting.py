@@ -75,6 +75,7 @@ class Meter:
 
     usage: Usage = field(default_factory=Usage)
     outcome: str = OK
+    sent: bool = False  # the vendor has the request
     at_end: Callable[[Usage, Decimal | None], None] | None = None  # hears what it used and cost
 
     def add(self, usage: Usage) -> None:

@@ -13,7 +13,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -23,7 +23,7 @@ from uuid import UUID
 
 from django.db import DatabaseError, IntegrityError, InterfaceError, OperationalError, transaction
 from django.db.models import F, Q, QuerySet, Sum, Value
-from django.db.models.functions import Coalesce, Greatest
+from django.db.models.functions import Coalesce, Greatest, Least
 
 from apps.common.database import in_db
 from apps.models.accounting import MILLION, Caller, Meter, Tally, cost_of, current, metered
@@ -36,10 +36,12 @@ logger = logging.getLogger(__name__)
 
 KNOWN_FOR_S = 10.0  # how long another process may not know that a budget was changed
 LEAST_ANSWER = 256  # tokens; a call that cannot get this much (or all it wants, if less) is refused
+MOST = Decimal(10) ** 14  # that a row holds, however much a vendor says was used
 MARGIN = 1.2  # a prompt's estimate scatters by a fifth
 
 _Rows = tuple[tuple[int, str, Decimal], ...]  # (spending, unit, amount)
 _Reserved = tuple[int, _Rows]
+_InTurn = tuple[tuple[str, Decimal], ...]  # (unit, amount)
 _known: dict[UUID, tuple[float, tuple[Rule, ...]]] = {}
 _debts: deque[tuple[int, Decimal]] = deque()  # (spending, what to add), of calls that ended
 _settling = threading.Lock()
@@ -47,11 +49,11 @@ _settling = threading.Lock()
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """What one call holds until it ends. ``answer``: how many tokens it may write at most."""
+    """What one call holds until it ends. ``answer``: tokens that it may write at most, None: any number."""
 
-    answer: int
+    answer: int | None
     tally: Tally | None = None
-    turn: tuple[tuple[str, Decimal], ...] = ()  # (unit, amount)
+    turn: _InTurn = ()
     rows: _Rows = ()
 
     def settle(self, usage: Usage, cost: Decimal | None) -> None:
@@ -66,10 +68,11 @@ class Hold:
 @asynccontextmanager
 async def paid(
     model: ResolvedModel, purpose: str, prompt: Callable[[], int], answer: int = 0
-) -> AsyncGenerator[tuple[Meter, int]]:
+) -> AsyncGenerator[tuple[Meter, int | None]]:
     """Meter one call of a vendor's model that its caller's budgets have room for.
 
-    Gives the meter, and how many tokens the answer may have: ``answer``, or fewer near a budget's end.
+    Gives the meter, and how many tokens the answer may have: ``answer``, or fewer near a budget's end; None where
+    no budget covers it.
     ``prompt`` estimates the tokens in; it is asked only where there is a budget.
 
     Raises:
@@ -92,27 +95,42 @@ async def hold(model: ResolvedModel, prompt: Callable[[], int], answer: int) -> 
     """
     caller = current()
     if caller is None or caller.workspace_id is None or model.provider == "builtin":
-        return Hold(answer)
+        return Hold(None)
     try:
         rules = applying(await _rules(caller.workspace_id), caller)
         if not rules:
-            return Hold(answer)
+            return Hold(None)
         tokens = int(prompt() * MARGIN)
         in_turn = [rule for rule in rules if rule.scope == Scope.TURN]
         stored = [rule for rule in rules if rule.scope != Scope.TURN]
         tally = caller.tally
         for rule in in_turn:
             answer = min(answer, _room(rule, tally.held.get(rule.unit, Decimal(0)), model, tokens, answer))
+        units = {rule.unit for rule in in_turn}
         rows: _Rows = ()
+        turn = _hold_in_turn(tally, units, model, tokens, answer)  # at once: other calls of the turn come meanwhile
         if stored:
-            answer, rows = await _kept(in_db(_reserve, stored, caller, model, tokens, answer))
+            try:
+                answer, rows = await _kept(in_db(_reserve, stored, caller, model, tokens, answer))
+            finally:
+                _release_in_turn(tally, turn)
+            turn = _hold_in_turn(tally, units, model, tokens, answer)
     except (OperationalError, InterfaceError) as error:
         logger.warning("budgets are not asked, the database is away: %s", type(error).__name__)
-        return Hold(answer)
-    turn = tuple((rule.unit, _amount(rule.unit, model, tokens, answer)) for rule in in_turn)
+        return Hold(None)
+    return Hold(answer, tally, turn, rows)
+
+
+def _hold_in_turn(tally: Tally, units: Iterable[str], model: ResolvedModel, prompt: int, answer: int) -> _InTurn:
+    turn = tuple((unit, _amount(unit, model, prompt, answer)) for unit in units)
     for unit, amount in turn:
         tally.held[unit] = tally.held.get(unit, Decimal(0)) + amount
-    return Hold(answer, tally, turn, rows)
+    return turn
+
+
+def _release_in_turn(tally: Tally, turn: _InTurn) -> None:
+    for unit, amount in turn:
+        tally.held[unit] -= amount
 
 
 async def check(caller: Caller) -> None:
@@ -149,7 +167,8 @@ def settle_debts() -> None:
         try:
             with transaction.atomic():
                 for row in sorted(sums):
-                    spent = Greatest(F("spent") + sums[row], Value(Decimal(0)))
+                    amount = max(-MOST, min(sums[row], MOST))
+                    spent = Least(Greatest(F("spent") + amount, Value(Decimal(0))), Value(MOST))
                     Spending.objects.filter(pk=row).update(spent=spent)
         except DatabaseError:
             _debts.extend(sums.items())

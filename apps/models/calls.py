@@ -1,8 +1,10 @@
 """Calls of an OpenAI-compatible endpoint that are not streamed, through the ``openai`` package."""
 
+import asyncio
+import math
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 from django.utils.translation import gettext as _
@@ -54,7 +56,7 @@ async def transcribe_remotely(model: ResolvedModel, audio: bytes, file_name: str
 
     async def send() -> Any:
         headers = {"Content-Type": "multipart/form-data"}  # the package adds the boundary
-        with _translated(model):
+        async with _translated(model):
             response = await connections.client(model).post(
                 "/audio/transcriptions",
                 cast_to=httpx2.Response,
@@ -84,7 +86,7 @@ async def list_names(model: ResolvedModel) -> list[str]:
     """
     import httpx2
 
-    with _translated(model):
+    async with _translated(model):
         response = await connections.client(model).get(
             "/models", cast_to=httpx2.Response, options={"timeout": LISTING_S}
         )
@@ -104,7 +106,7 @@ async def post(model: ResolvedModel, path: str, body: dict[str, Any]) -> Any:
 
     while True:
         sent = quirks.fitted(model, body)
-        with _translated(model):
+        async with _translated(model):
             try:
                 response = await connections.client(model).post(path, cast_to=httpx2.Response, body=cleaned(sent))
                 return response.json()
@@ -114,21 +116,22 @@ async def post(model: ResolvedModel, path: str, body: dict[str, Any]) -> Any:
                     raise
 
 
-@contextmanager
-def _translated(model: ResolvedModel) -> Iterator[None]:
-    """Turn what the package raises into our errors."""
+@asynccontextmanager
+async def _translated(model: ResolvedModel) -> AsyncIterator[None]:
+    """Bound a call from its beginning to its last byte, and turn what the package raises into our errors."""
     import openai
 
     began = time.monotonic()
     try:
-        yield
+        async with asyncio.timeout(connections.WHOLE_CALL_S):
+            yield
     except openai.APIStatusError as error:
         words = refusal(error.response.content, error.status_code)
         wait = retry_after(error.response.headers)
         raise error_for(error.status_code, words, model, retry_after_s=wait) from None
     except OutboundError as error:
         raise outbound_error(error, model) from None
-    except openai.APITimeoutError:
+    except (openai.APITimeoutError, TimeoutError):
         seconds = time.monotonic() - began
         raise ModelTimeout(
             model=model.name, reason=_("no answer within %(seconds)d s") % {"seconds": seconds}
@@ -146,6 +149,6 @@ def _top_logprobs(value: Any) -> dict[str, float]:
         first = value["choices"][0]["logprobs"]["content"][0]
         alternatives = {str(top["token"]): float(top["logprob"]) for top in first.get("top_logprobs") or []}
         alternatives.setdefault(str(first["token"]), float(first["logprob"]))
-    except (KeyError, IndexError, TypeError, ValueError):
+    except (KeyError, IndexError, TypeError, ValueError, OverflowError):
         return {}
-    return alternatives
+    return {token: logprob for token, logprob in alternatives.items() if not math.isnan(logprob)}

@@ -18,6 +18,7 @@ VARIABLES = {
 NAME = re.compile(r"[^\s\x00-\x1f]{1,200}")
 KEY = re.compile(r"[\x21-\x7e]+")
 NEEDS_KEY = "api.openai.com"
+PATHS = ("/chat/completions", "/embeddings", "/models", "/rerank", "/transcriptions")  # of single calls
 
 
 @register()
@@ -58,7 +59,7 @@ def _check_address(name: str, variable: str, address: str, key_variable: str, ke
         return [_error(variable, "must be an address, since a model is named")]
     if parts.username or parts.password:
         return [_error(variable, f"must not hold a password; put the key into {key_variable}")]
-    if parts.path.endswith(("/chat/completions", "/embeddings", "/models", "/rerank", "/transcriptions")):
+    if parts.path.endswith(PATHS):
         return [_error(variable, "must end before /chat/completions, usually in /v1")]
     if key and not KEY.fullmatch(key):
         return [_error(key_variable, "has blanks or characters that no key has")]

@@ -1,13 +1,17 @@
 """What is known of a model besides its name and address: limits and capabilities."""
 
 from decimal import Decimal
-from typing import Annotated, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 from django.core.exceptions import ValidationError
+from django.utils.translation import gettext as _
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic import ValidationError as SchemaError
 
 from apps.models.chat import Price
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
 
 Capability = Literal[
     "tools",
@@ -67,4 +71,23 @@ def validate_configuration(value: Any) -> None:
     except SchemaError as error:
         problem = error.errors()[0]
         place = ".".join(map(str, problem["loc"])) or "configuration"
-        raise ValidationError(f"{place}: {problem['msg']}") from None
+        raise ValidationError(f"{place}: {words_of(problem)}") from None
+
+
+def words_of(problem: "ErrorDetails") -> str:
+    """Say what is wrong with a value, in the reader's language."""
+    bounds = problem.get("ctx", {})
+    match problem["type"]:
+        case "greater_than_equal":
+            return _("It is at least %(least)s.") % {"least": bounds["ge"]}
+        case "less_than_equal":
+            return _("It is at most %(most)s.") % {"most": bounds["le"]}
+        case "less_than":
+            return _("It is less than %(most)s.") % {"most": bounds["lt"]}
+        case "decimal_max_places":
+            return _("It has at most %(places)d decimal places.") % {"places": bounds["decimal_places"]}
+        case "string_pattern_mismatch":
+            return _("It is three capital letters, such as CNY.")
+        case "extra_forbidden":
+            return _("There is no such setting.")
+    return _("This cannot be right.")

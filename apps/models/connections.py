@@ -22,7 +22,7 @@ WHOLE_STREAM_S = 3600.0  # streams, however slowly they drip
 WHOLE_CALL_BYTES = 2**26  # 64 embeddings of 4096 numbers are 6 MB
 
 _sessions: dict[tuple[asyncio.AbstractEventLoop, bool], "aiohttp.ClientSession"] = {}
-_clients: dict[tuple[asyncio.AbstractEventLoop, bool, str, str], "openai.AsyncOpenAI"] = {}
+_clients: dict[tuple[asyncio.AbstractEventLoop, bool], "httpx2.AsyncClient"] = {}
 
 
 def session(model: ResolvedModel) -> "aiohttp.ClientSession":
@@ -51,21 +51,23 @@ def _connector(*, guarded: bool) -> "aiohttp.TCPConnector":
 
 
 def client(model: ResolvedModel) -> "openai.AsyncOpenAI":
-    """Return this event loop's openai client for a model's endpoint, for calls that are not streamed."""
+    """Return an openai client for a call of a model that is not streamed.
+
+    It lives for the call (0.1 ms), so that no key stays behind in memory; the connections are this event loop's.
+    """
     import openai
 
-    key = model.key.reveal() if model.key else "none"
-    place = (asyncio.get_running_loop(), model.guarded, model.base_url, key)
+    place = (asyncio.get_running_loop(), model.guarded)
     if place not in _clients:
         _drop_closed_loops()
-        _clients[place] = openai.AsyncOpenAI(
-            base_url=model.base_url,
-            api_key=key,
-            max_retries=0,  # the gateway's own rules are the same for every call
-            timeout=openai.Timeout(WHOLE_CALL_S, connect=CONNECT_S),
-            http_client=_guarded_client() if model.guarded else None,
-        )
-    return _clients[place]
+        _clients[place] = _guarded_client() if model.guarded else openai.DefaultAsyncHttpxClient()
+    return openai.AsyncOpenAI(
+        base_url=model.base_url,
+        api_key=model.key.reveal() if model.key else "none",
+        max_retries=0,  # the gateway's own rules are the same for every call
+        timeout=openai.Timeout(WHOLE_CALL_S, connect=CONNECT_S),
+        http_client=_clients[place],
+    )
 
 
 def _guarded_client() -> "httpx2.AsyncClient":
@@ -83,7 +85,7 @@ async def close() -> None:
     for kind in [kind for kind in _sessions if kind[0] is loop]:
         await _sessions.pop(kind).close()
     for place in [place for place in _clients if place[0] is loop]:
-        await _clients.pop(place).close()
+        await _clients.pop(place).aclose()
 
 
 class Connections:

@@ -28,6 +28,7 @@ PATIENCE_S = 8.0  # a turn waits for its intent; after this the local guess stan
 ALTERNATIVES = 10
 JSON_TOKENS = 400
 SILENT = "sends_no_logprobs"
+LEAST_SHARE = 0.5  # of the next token's probability that its letters must have, or it wanted to say something else
 
 INTENTS = {
     "greeting": "a greeting, a thank-you or a good-bye",
@@ -43,12 +44,16 @@ INTENTS = {
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """A label, how sure (0 to 1), how it came about (local, logprobs, json or rules), and what calls it took."""
+    """A label, how sure (0 to 1), how it came about (local, logprobs, json or rules), and what calls it took.
+
+    ``margin``: by how much the next label is less probable; None where no probabilities were seen.
+    """
 
     label: str
     confidence: float
     method: str
     usage: Usage = field(default_factory=Usage)
+    margin: float | None = None
 
 
 async def decide_intent(
@@ -134,11 +139,13 @@ async def _by_logprobs(
         label = letters.get(token.strip().upper())
         if label is not None:
             weights[label] = weights.get(label, 0.0) + math.exp(min(logarithm, 0.0))
-    if not weights:
+    share = sum(weights.values())
+    if share < LEAST_SHARE:
         quirks.remember(model, SILENT, not reply.top_logprobs)
         return None
     best = max(weights, key=lambda label: weights[label])
-    return Decision(best, weights[best] / sum(weights.values()), "logprobs")
+    second = max((weight for label, weight in weights.items() if label != best), default=0.0)
+    return Decision(best, weights[best] / share, "logprobs", margin=(weights[best] - second) / share)
 
 
 async def _by_json(ask: Ask, system: str, text: str, options: Mapping[str, str], purpose: str) -> Decision | None:

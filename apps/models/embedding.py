@@ -1,5 +1,6 @@
 """Vectors from an OpenAI-compatible endpoint: batched, in order, and looked at before they are used."""
 
+import asyncio
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -79,7 +80,11 @@ async def _embed_batch(model: ResolvedModel, texts: list[str], partial: bool, co
     """Embed one batch. One that is refused for its size, or holds a bad vector, is halved and tried again."""
     try:
         body = {"model": model.name, "encoding_format": "float", "input": texts}
-        value = await retrying(lambda: post(model, "/embeddings", body))
+        try:
+            value = await retrying(lambda: post(model, "/embeddings", body))
+        except asyncio.CancelledError:
+            count(Usage(sum(map(estimate, texts)), estimated=True))  # the vendor has them
+            raise
         said = read_usage(value.get("usage")) if isinstance(value, dict) else None
         count(said or Usage(sum(map(estimate, texts)), estimated=True))
         return _checked(model, value, len(texts))

@@ -197,5 +197,5 @@ def retry_after(headers: Any) -> float | None:
         if value.strip().replace(".", "", 1).isdigit():
             return float(value)
         return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):
         return None

@@ -10,7 +10,7 @@ from pydantic import ValidationError as SchemaError
 
 from apps.models import discovery
 from apps.models.budget_services import UNITS
-from apps.models.configuration import Configuration
+from apps.models.configuration import Configuration, words_of
 from apps.models.models import TOKENS, Kind, ModelConfig, Period, Scope
 from apps.models.providers import CHOICES, CUSTOM, VENDORS, facts
 
@@ -178,7 +178,7 @@ class ModelSettingsForm(forms.Form):
             Configuration.model_validate(values)
         except SchemaError as error:
             for problem in error.errors():
-                self.add_error(_field_of(problem["loc"], self.fields), problem["msg"])
+                self.add_error(_field_of(problem["loc"], self.fields), words_of(problem))
         cleaned["configuration"] = values
         return cleaned
 

@@ -120,32 +120,39 @@ async def _booked(model: ResolvedModel, request: ChatRequest, stop: asyncio.Even
         written: list[str] = []
         last: ChatDelta | None = None
         try:
-            async with aclosing(_deltas(model, request, stop)) as deltas:
+            async with aclosing(_deltas(model, request, stop, meter)) as deltas:
                 async for last in deltas:
                     if last.finish_reason and last.usage is not None:
                         meter.usage = last.usage  # now: the reader may leave with this delta
                     else:
                         written.append(last.text or last.reasoning)
                     yield last
-        finally:
+        except Exception:
+            _count_partial(meter, request, written, left=False)
+            raise
+        except BaseException:  # cancelled, or the reader left
             if last is None or not last.finish_reason:
-                _count_partial(meter, request, written)
+                _count_partial(meter, request, written, left=True)
+            raise
         if last is None or not last.finish_reason:
             meter.outcome = CANCELLED  # stopped: the stream ended without its last delta
+            _count_partial(meter, request, written, left=True)
         elif last.usage is None:
-            _count_partial(meter, request, [*written, " "])
+            _count_partial(meter, request, [*written, " "], left=False)
 
 
 @asynccontextmanager
 async def _paid(model: ResolvedModel, request: ChatRequest) -> AsyncGenerator[tuple[Meter, ChatRequest]]:
-    """Meter a chat call; near a budget's end its answer is shorter than was asked for."""
+    """Meter a chat call. Under a budget its answer has a limit: what was held for it, less near the budget's end."""
     wanted = request.max_tokens or model.max_output
     prompt = partial(estimate_prompt, request.messages, request.tools)
     async with paid(model, request.purpose, prompt, wanted) as (meter, answer):
-        yield meter, request if answer >= wanted else replace(request, max_tokens=answer)
+        yield meter, request if answer in (None, request.max_tokens) else replace(request, max_tokens=answer)
 
 
-async def _deltas(model: ResolvedModel, request: ChatRequest, stop: asyncio.Event) -> AsyncGenerator[ChatDelta, None]:
+async def _deltas(
+    model: ResolvedModel, request: ChatRequest, stop: asyncio.Event, meter: Meter
+) -> AsyncGenerator[ChatDelta, None]:
     if model.provider == "builtin":
         async with aclosing(import_string(ANSWERER)(request)) as deltas:
             async for delta in deltas:
@@ -154,13 +161,17 @@ async def _deltas(model: ResolvedModel, request: ChatRequest, stop: asyncio.Even
                 yield delta
         return
     async with place(model), aclosing(streaming.stream(model, request, stop)) as deltas:
+        meter.sent = True
         async for delta in deltas:
             yield delta
 
 
-def _count_partial(meter: Meter, request: ChatRequest, written: list[str]) -> None:
-    """Estimate what an answer cost that has no count; one that never began cost nothing."""
-    if written:
+def _count_partial(meter: Meter, request: ChatRequest, written: list[str], *, left: bool) -> None:
+    """Estimate what an answer cost that has no count.
+
+    One that failed before it began cost nothing. One that was ``left`` before cost its prompt: the vendor has it.
+    """
+    if written or (left and meter.sent):
         prompt = estimate_prompt(request.messages, request.tools)
         meter.usage = Usage(prompt, estimate("".join(written)), estimated=True)
 
@@ -185,7 +196,12 @@ async def _complete(model: ResolvedModel, request: ChatRequest) -> ChatReply:
     if model.provider == "builtin":
         return await chat(model, request)
     async with _paid(model, request) as (meter, request), place(model):
-        reply = await complete(model, request)
+        meter.sent = True
+        try:
+            reply = await complete(model, request)
+        except asyncio.CancelledError:
+            _count_partial(meter, request, [], left=True)
+            raise
         meter.usage = reply.usage
         return reply
 

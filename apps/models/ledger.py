@@ -10,6 +10,7 @@ import contextlib
 import logging
 import threading
 from collections import deque
+from decimal import Decimal
 from uuid import UUID
 
 from django.db import DatabaseError, InterfaceError, OperationalError, connection
@@ -25,6 +26,7 @@ logger = logging.getLogger(__name__)
 EVERY_S = 5.0
 KEPT = 20_000  # calls in memory while the database is away; beyond it the oldest are lost, and logged
 ROWS = 1_000  # a statement
+MOST_COST = Decimal(999_999_999)  # of one call, that the column holds
 
 _pending: deque[Entry] = deque()
 _writing = threading.Lock()
@@ -40,11 +42,15 @@ def book(entry: Entry) -> None:
 
 
 def flush() -> int:
-    """Write what is booked, one statement a thousand calls; return how many. What fails is kept for later."""
-    written = 0
+    """Write what is booked, one statement a thousand calls; return how many. What fails is kept for later.
+
+    A row that the database does not take costs the others of its statement nothing: they are written one by one.
+    """
+    written = singly = 0
     with _writing:
         while _pending:
-            entries = [_pending.popleft() for _ in range(min(len(_pending), ROWS))]
+            entries = [_pending.popleft() for _ in range(1 if singly else min(len(_pending), ROWS))]
+            singly = max(0, singly - 1)
             try:
                 UsageRecord.objects.bulk_create(map(_row, entries))
             except (OperationalError, InterfaceError) as error:
@@ -52,7 +58,11 @@ def flush() -> int:
                 logger.warning("the ledger waits for the database: %s", type(error).__name__)
                 break
             except DatabaseError:
-                logger.exception("%d calls are lost to the ledger", len(entries))
+                if len(entries) == 1:
+                    logger.exception("a call of %s is lost to the ledger", entries[0].model.reference)
+                    continue
+                _pending.extendleft(reversed(entries))
+                singly = len(entries)  # one of them is to blame, and the others are not lost for it
                 continue
             written += len(entries)
     try:
@@ -128,7 +138,7 @@ def _row(entry: Entry) -> UsageRecord:
         price_out=price.output if price else None,
         price_cached=price.cached if price else None,
         currency=price.currency if price else "",
-        cost=entry.cost,
+        cost=None if entry.cost is None else min(entry.cost, MOST_COST),
     )
 
 

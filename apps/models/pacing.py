@@ -9,6 +9,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from uuid import UUID
 
 from django.utils.translation import gettext as _
 
@@ -26,8 +27,9 @@ class _Health:
     rests_until: float = 0.0
 
 
-_health: dict[tuple[str, str, str], _Health] = {}
-_places: dict[tuple[asyncio.AbstractEventLoop, str, str, int], asyncio.Semaphore] = {}
+_Key = tuple[UUID | None, str, str, str]  # workspaces with the same vendor and name do not share line or failures
+_health: dict[_Key, _Health] = {}
+_places: dict[tuple[asyncio.AbstractEventLoop, int, _Key], asyncio.Semaphore] = {}
 
 
 @asynccontextmanager
@@ -38,7 +40,7 @@ async def place(model: ResolvedModel) -> AsyncIterator[None]:
         ModelUnavailable: it failed just now, several times in a row.
         ModelOverloaded: its places were taken for a minute.
     """
-    health = _health.setdefault((model.base_url, model.name, str(model.kind)), _Health())
+    health = _health.setdefault(_key(model), _Health())
     left = health.rests_until - time.monotonic()
     if health.failures >= FAILURES:
         if left > 0:
@@ -74,11 +76,15 @@ def forget() -> None:
     _health.clear()
 
 
+def _key(model: ResolvedModel) -> _Key:
+    return model.id, model.base_url, model.name, str(model.kind)
+
+
 def _line(model: ResolvedModel) -> asyncio.Semaphore | None:
     if not model.max_concurrent:
         return None
     loop = asyncio.get_running_loop()
-    key = (loop, model.base_url, model.name, model.max_concurrent)
+    key = (loop, model.max_concurrent, _key(model))
     if key not in _places:
         for other in [known for known in _places if known[0].is_closed()]:
             del _places[other]

@@ -71,12 +71,16 @@ _TABLE = (
         reasoning_field="reasoning",
         needs_key=False,
     ),
-    # platform.openai.com/docs/guides/prompt-caching: prompt_cache_key
+    # platform.openai.com/docs/guides/prompt-caching: prompt_cache_key; …/docs/api-reference/embeddings/create
     Vendor(
         "openai",
         "OpenAI",
         "https://api.openai.com/v1",
         frozenset({CHAT, EMBEDDING, VISION, SPEECH}),
+        (
+            KnownModel("text-embedding-3-small", EMBEDDING, max_input=8_192, max_batch=2_048),
+            KnownModel("text-embedding-3-large", EMBEDDING, max_input=8_192, max_batch=2_048),
+        ),
         cache_key="prompt_cache_key",
     ),
     # docs.siliconflow.cn/en/api-reference/embeddings/create-embeddings
@@ -115,13 +119,17 @@ _TABLE = (
         thinking="enable",
         caches=True,
     ),
-    # docs.bigmodel.cn/api-reference (tool_choice: auto alone), …/guide/capabilities/thinking
+    # docs.bigmodel.cn/api-reference (tool_choice: auto alone; 文本嵌入: limits), …/guide/capabilities/thinking,
+    # …/guide/models/embedding (prices)
     Vendor(
         "zhipu",
         "Zhipu",
         "https://open.bigmodel.cn/api/paas/v4",
         frozenset({CHAT, EMBEDDING, RERANK, VISION}),
-        (KnownModel("embedding-3", EMBEDDING),),
+        (
+            KnownModel("embedding-3", EMBEDDING, dimensions=2_048, max_input=3_072, max_batch=64, price=_cny("0.5")),
+            KnownModel("embedding-2", EMBEDDING, dimensions=1_024, max_input=512, price=_cny("0.5")),
+        ),
         lacks=("forced_tool_choice",),
         thinking="type",
     ),
@@ -141,12 +149,14 @@ _TABLE = (
         thinking="type",
         replay="tool_turns",
     ),
-    # platform.moonshot.cn/docs: kimi-k2.5 and later think unless told not to, and want their reasoning back with calls
+    # platform.moonshot.cn/docs: kimi-k2.5 and later think unless told not to, and want their reasoning back with calls;
+    # platform.kimi.com/docs/pricing/chat-k26: window
     Vendor(
         "moonshot",
         "Kimi (Moonshot)",
         "https://api.moonshot.cn/v1",
         frozenset({CHAT, VISION}),
+        (KnownModel("kimi-k2.6", CHAT, 256_000), KnownModel("kimi-k2.6", VISION, 256_000)),
         thinking="type",
         replay="tool_turns",
     ),
@@ -177,7 +187,17 @@ _TABLE = (
         reasoning_field="reasoning",
         caches=True,
     ),
-    Vendor("jina", "Jina", "https://api.jina.ai/v1", frozenset({EMBEDDING, RERANK})),
+    # jina.ai/models: input lengths of 8K and 131K
+    Vendor(
+        "jina",
+        "Jina",
+        "https://api.jina.ai/v1",
+        frozenset({EMBEDDING, RERANK}),
+        (
+            KnownModel("jina-embeddings-v3", EMBEDDING, dimensions=1_024, max_input=8_000),
+            KnownModel("jina-reranker-v3", RERANK, max_input=131_000),
+        ),
+    ),
     # docs.vllm.ai and docs.sglang.ai, the servers that most who run their own use: the switch is the template's
     Vendor(
         CUSTOM,

@@ -1,6 +1,6 @@
 """Scores of passages for a question, from a /rerank endpoint: Jina, SiliconFlow and their kin, or TEI."""
 
-import math
+import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,9 +13,11 @@ from apps.models.embedding import batches, fit
 from apps.models.errors import BadRanking, ModelRefused
 from apps.models.retries import retrying
 from apps.models.tokens import estimate
+from apps.models.wire.deltas import read_count
 
 TEI = "speaks_tei"  # Hugging Face's server says "texts" for documents, and answers with a list
 TOKENS_A_REQUEST = 65_536
+HIGHEST = 10**9  # of a score, either way; logits are tens
 
 
 async def rerank_remotely(
@@ -26,7 +28,11 @@ async def rerank_remotely(
     query = fit(query, model.max_input // 2)
     scores: list[float] = []
     for batch in batches([fit(text, room) or " " for text in documents], model.max_batch, TOKENS_A_REQUEST):
-        value = await _ask(model, query, batch)
+        try:
+            value = await _ask(model, query, batch)
+        except asyncio.CancelledError:
+            count(Usage(tokens(query, batch), estimated=True))  # the vendor has them
+            raise
         count(_usage(value) or Usage(tokens(query, batch), estimated=True))
         scores.extend(_checked(model, value, len(batch)))
     return scores
@@ -60,11 +66,13 @@ def _usage(value: Any) -> Usage | None:
     if not isinstance(value, dict):
         return None
     match value:
-        case {"usage": {"total_tokens": int(tokens)}}:
-            return Usage(tokens)
-        case {"tokens": {"input_tokens": int(tokens)}} | {"meta": {"tokens": {"input_tokens": int(tokens)}}}:
-            return Usage(tokens)
-    return None
+        case {"usage": {"total_tokens": tokens}}:
+            pass
+        case {"tokens": {"input_tokens": tokens}} | {"meta": {"tokens": {"input_tokens": tokens}}}:
+            pass
+        case _:
+            return None
+    return Usage(count) if (count := read_count(tokens)) else None
 
 
 def _checked(model: ResolvedModel, value: Any, count: int) -> list[float]:
@@ -84,7 +92,7 @@ def _checked(model: ResolvedModel, value: Any, count: int) -> list[float]:
         if not isinstance(index, int) or isinstance(index, bool) or not 0 <= index < count or scores[index] is not None:
             raise BadRanking(model=model.name, reason=_("their numbers do not match the texts"))
         score = item.get("relevance_score", item.get("score"))
-        if not isinstance(score, int | float) or not math.isfinite(score):
+        if not isinstance(score, int | float) or not -HIGHEST < score < HIGHEST:  # nor NaN
             raise BadRanking(model=model.name, reason=_("one is not a number"))
         scores[index] = float(score)
     return [score for score in scores if score is not None]

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Any
+from urllib.parse import urlsplit
 
 from django.core.exceptions import ValidationError
 from django.db import transaction
@@ -14,6 +15,7 @@ from apps.common.fields import MASK, Secret
 from apps.common.text import legible
 from apps.models import discovery, ledger, pacing, quirks
 from apps.models.accounting import Caller, charged_to
+from apps.models.checks import PATHS
 from apps.models.configuration import validate_configuration
 from apps.models.errors import ModelInUse
 from apps.models.models import Kind, ModelConfig
@@ -55,6 +57,8 @@ def add_model(
     vendor = VENDORS.get(provider)
     if vendor is None or kind not in vendor.kinds:
         raise InvalidInput(field=_("Vendor"), reason=_("it has no models of this kind"))
+    if api_key.strip() == MASK:
+        raise InvalidInput(field=_("Key"), reason=_("this is what stands in its place, not a key"))
     model = ModelConfig(
         workspace=workspace,
         kind=kind,
@@ -87,13 +91,17 @@ def change_model(*, model: ModelConfig, actor: User, api_key: str = "", **change
     if address != model.base_url and model.api_key is not None and not key:
         raise InvalidInput(field=_("Key"), reason=_("a new address needs the key entered again"))
     before = model.name
+    renamed = _one_line(str(changes.get("name", before))) != before
+    if renamed and model.kind == Kind.EMBEDDING and any(use.kind == "knowledge_base" for use in uses_of(model, actor)):
+        reason = _("knowledge bases hold its vectors under this name; add a model of the other name instead")
+        raise InvalidInput(field=_("Name"), reason=reason)
     for name in CHANGEABLE:
         if name in changes and name != "base_url":
             setattr(model, name, changes[name])
     model.name = _one_line(model.name)
     if key:
         model.api_key = Secret(key)
-    if key or address != model.base_url or changes.get("name", before) != before:
+    if key or address != model.base_url or renamed:
         model.tested = {}  # what was found out then may not hold now
     model.base_url = address
     audit.did("model.changed", model, who=actor, fields=sorted([*changes, *(["api_key"] if key else [])]))
@@ -216,6 +224,18 @@ def _one_line(name: str) -> str:
     return " ".join(legible(name).split())
 
 
+def _check_address(address: str) -> None:
+    """Refuse an address that holds a secret, which every page would show, or the path of one call."""
+    parts = urlsplit(address)
+    if "@" in parts.netloc or parts.query or parts.fragment:
+        reason = _("no user name, no password, nothing after “?” or “#”: a key has a field of its own")
+    elif parts.path.endswith(PATHS):
+        reason = _("it ends before /chat/completions and the like, usually in /v1")
+    else:
+        return
+    raise InvalidInput(field=_("Address"), reason=reason)
+
+
 def _stored(model: ModelConfig) -> ModelConfig:
     try:
         validate_configuration(model.configuration)
@@ -225,6 +245,7 @@ def _stored(model: ModelConfig) -> ModelConfig:
             next(iter(error.message_dict.items())) if hasattr(error, "error_dict") else (_("Limits"), error.messages)
         )
         raise InvalidInput(field=field, reason=reason[0]) from None
+    _check_address(model.base_url)
     instead = model.fallback
     if instead is not None and (
         instead.kind != model.kind

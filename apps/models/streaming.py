@@ -169,10 +169,10 @@ async def _values(model: ResolvedModel, response: "aiohttp.ClientResponse", read
     whole: list[bytes] | None = [] if kind == "application/json" else None
     left = STREAM_BYTES
     try:
-        while chunk := await _read(model, response, reader):
+        while chunk := await _read(model, response, reader, first=left == STREAM_BYTES):
             left -= len(chunk)
             if left < 0:
-                raise ModelRefused(model=model.name, reason="its answer does not end")
+                raise ModelRefused(model=model.name, reason=_("its answer does not end"))
             if whole is not None:
                 whole.append(chunk)
                 continue
@@ -187,16 +187,19 @@ async def _values(model: ResolvedModel, response: "aiohttp.ClientResponse", read
             yield _decoded(event)
 
 
-async def _read(model: ResolvedModel, response: "aiohttp.ClientResponse", reader: DeltaReader) -> bytes:
+async def _read(model: ResolvedModel, response: "aiohttp.ClientResponse", reader: DeltaReader, *, first: bool) -> bytes:
     import aiohttp
 
-    limit = USAGE_GRACE_S if reader.finish_reason else connections.BETWEEN_BYTES_S
+    between = connections.FIRST_BYTE_S if first else connections.BETWEEN_BYTES_S  # some send the head, and then think
+    limit = USAGE_GRACE_S if reader.finish_reason else between
     try:
         async with asyncio.timeout(limit):
             return await response.content.readany()
     except TimeoutError:
         if reader.finish_reason:
             return b""
+        if first:
+            raise ModelTimeout(model=model.name, reason=_("no answer began in time")) from None
         raise ModelTimeout(
             model=model.name, reason=_("silent for %(seconds)d s in the middle of the answer") % {"seconds": limit}
         ) from None

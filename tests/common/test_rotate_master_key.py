@@ -3,10 +3,12 @@
 import base64
 import io
 import os
+from pathlib import Path
 
 import pytest
 from django.core.management import CommandError, call_command
 
+from apps.common import backup
 from apps.models.models import ModelConfig
 
 
@@ -56,3 +58,14 @@ def test_what_no_key_opens_is_named_and_left(rows, settings, capsys):
         rotate()
     settings.MASTER_KEYS = lost
     assert stored() == ["sk-one", "sk-two", None]
+
+
+def test_a_backup_of_an_earlier_key_goes_in_while_that_key_is_kept(settings, monkeypatch):
+    old, fresh = new_key(), new_key()
+    manifest = {"format": backup.FORMAT, "master_key": backup.fingerprint(old), "with_files": False}
+    monkeypatch.setattr(backup, "read_manifest", lambda source: manifest)
+    monkeypatch.setattr(backup, "_running", lambda: ["web"])  # the next thing that is looked at
+    for keys, words in (([fresh], "another MASTER_KEY"), ([fresh, old], "Stop these first")):
+        settings.MASTER_KEYS = keys
+        with pytest.raises(backup.BackupFailed, match=words):
+            backup.restore(Path("backup.tar"))

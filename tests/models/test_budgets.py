@@ -84,8 +84,7 @@ def test_calls_at_once_do_not_overspend_together(model, vendor, acme, ann, limit
     vendor.otherwise = lambda request: Reply("yes", usage={"prompt_tokens": 10, "completion_tokens": 900}, delay=0.2)
     (answers,) = ask(Caller(acme.pk, ann.pk), [(model, QUESTION)] * 4)
     assert sorted(isinstance(answer, gateway.BudgetExhausted) for answer in answers) == [False, False, True, True]
-    granted = [request.body.get("max_tokens", 1_000) for request in vendor.requests]
-    assert sum(granted) <= 1_400
+    assert sum(request.body["max_tokens"] for request in vendor.requests) <= 1_400
     assert spent(budget) == {None: 1_820}  # this vendor wrote more than it was allowed to
 
 
@@ -142,6 +141,34 @@ def test_one_answer_has_a_budget_across_its_calls(model, vendor, acme, ann, limi
     assert ask(Caller(acme.pk, ann.pk, turn_id=uuid4()), (model, QUESTION)) == ["yes"]  # another turn
     assert ask(Caller(acme.pk, ann.pk), (model, QUESTION)) == ["yes"]  # no turn: reading a document
     assert not Spending.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_calls_of_one_answer_at_once_do_not_overspend_it_together(model, vendor, acme, ann, limit):
+    whole = limit(1_000_000)  # asking for it gives the calls time to overtake each other
+    limit(1_400, scope="turn")
+    vendor.otherwise = lambda request: Reply("yes", usage={"prompt_tokens": 10, "completion_tokens": 900}, delay=0.2)
+    (answers,) = ask(Caller(acme.pk, ann.pk, turn_id=uuid4()), [(model, QUESTION)] * 4)
+    assert sorted(isinstance(answer, gateway.BudgetExhausted) for answer in answers) == [False, False, True, True]
+    assert sum(request.body["max_tokens"] for request in vendor.requests) <= 1_400
+    assert spent(whole) == {None: 1_820}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_budgets_of_one_answer_count_a_call_once(model, vendor, acme, ann, limit):
+    limit(1_000, scope="turn")
+    root = User.objects.create_superuser("root@example.com", "correct horse battery")
+    budget_services.set_budget(workspace=acme, actor=root, scope="turn", amount=Decimal(1_000), by_operator=True)
+    vendor.otherwise = lambda request: Reply("yes", usage={"prompt_tokens": 100, "completion_tokens": 300})
+    assert ask(Caller(acme.pk, ann.pk, turn_id=uuid4()), (model, QUESTION), (model, QUESTION)) == ["yes", "yes"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_under_a_budget_every_answer_has_the_limit_that_was_held_for_it(model, vendor, acme, ann, limit):
+    ask(Caller(acme.pk, ann.pk), (model, QUESTION))
+    limit(1_000_000)
+    ask(Caller(acme.pk, ann.pk), (model, QUESTION))
+    assert [request.body.get("max_tokens") for request in vendor.requests] == [None, model.max_output]
 
 
 @pytest.mark.django_db(transaction=True)

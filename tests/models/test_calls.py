@@ -1,7 +1,9 @@
 """gateway.chat and gateway.embed over HTTP."""
 
+import asyncio
 import dataclasses
 import json
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -303,3 +305,26 @@ def test_embed_now_is_the_same_without_a_loop(scripted_model, vendor):
     vectors = gateway.embed_now(model, ["a", ""], purpose="query")
     assert np.allclose(vectors[0], unit("a"), atol=1e-6)
     assert vendor.requests[0].body["encoding_format"] == "float"
+
+
+async def test_an_answer_that_drips_for_ever_is_given_up(model, monkeypatch):
+    monkeypatch.setattr("apps.models.retries.ATTEMPTS", 1)
+    monkeypatch.setattr(connections, "WHOLE_CALL_S", 0.3)
+
+    async def drip(reader, writer):
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n")
+        with suppress(ConnectionError):
+            while True:
+                writer.write(b" ")
+                await writer.drain()
+                await asyncio.sleep(0.01)
+
+    server = await asyncio.start_server(drip, "127.0.0.1")
+    address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+    for work in (
+        gateway.chat(dataclasses.replace(model, base_url=address), QUESTION),
+        gateway.transcribe(dataclasses.replace(model, base_url=address), b"x", file_name="a.wav"),
+    ):
+        with pytest.raises(gateway.ModelTimeout):
+            await work
+    server.close()

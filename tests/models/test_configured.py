@@ -72,6 +72,25 @@ def test_an_empty_or_masked_key_keeps_the_stored_one(theirs, ann, key):
     assert (stored.name, stored.api_key.reveal()) == ("renamed", CANARY)
 
 
+SHOWN_TO_ALL = [
+    *("https://me:pw@models.example.com/v1", "https://me@models.example.com/v1", ADDRESS + "?api_key=sk-1"),
+    *(ADDRESS + "#sk-1", ADDRESS + "/chat/completions", ADDRESS + "/embeddings"),
+]
+
+
+@pytest.mark.parametrize("address", SHOWN_TO_ALL)
+def test_an_address_holds_no_secret_and_no_path_of_one_call(theirs, acme, ann, address):
+    with pytest.raises(InvalidInput):
+        add_model(workspace=acme, kind="chat", name="m", base_url=address, actor=ann)
+    with pytest.raises(InvalidInput):
+        change_model(model=theirs, actor=ann, base_url=address, api_key="sk-other-key-123")
+
+
+def test_a_mask_is_no_key(acme, ann):
+    with pytest.raises(InvalidInput):
+        add_model(workspace=acme, kind="chat", name="m", base_url=ADDRESS, api_key=f" {MASK} ", actor=ann)
+
+
 def test_a_key_does_not_follow_to_another_address(theirs, ann):
     with pytest.raises(InvalidInput):
         change_model(model=theirs, actor=ann, base_url="https://evil.example.com/v1")

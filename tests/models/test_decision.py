@@ -54,6 +54,7 @@ async def test_an_unsure_one_is_read_from_the_next_tokens_probabilities(model, v
     found = await decide(model)
     assert (found.label, found.method) == ("kb_search", "logprobs")
     assert 0.8 < found.confidence < 0.9
+    assert 0.65 < found.margin < 0.75
     sent = vendor.requests[0].body
     assert (sent["model"], sent["max_tokens"], sent["logprobs"]) == ("scripted-fast", 1, True)
     assert all(f"{letter}: " in sent["messages"][0]["content"] for letter in ANSWERS)
@@ -74,6 +75,9 @@ SILENT_VENDORS = {
     "logprobs refused": [
         Reply(status=400, error="logprobs is not supported"), Reply("C"),
         Reply('{"label": "summarize", "confidence": 0.7}'),
+    ],
+    "a word with a letter far behind it": [
+        Reply("The", logprobs={"The": -0.02, "A": -5.0}), Reply('{"label": "summarize", "confidence": 0.7}'),
     ],
     "no letter among them": [Reply("x", logprobs={"<": -0.1}), Reply('{"label": "summarize", "confidence": 0.7}')],
     "no schema either": [

@@ -4,8 +4,9 @@ import pytest
 
 from apps.agents.models import Agent
 from apps.agents.services import default_agent
-from apps.common.errors import NotFound
+from apps.common.errors import InvalidInput, NotFound
 from apps.knowledge.models import KnowledgeBase
+from apps.knowledge.services.searching import save_search_profile
 from apps.models.errors import ModelInUse
 from apps.models.models import ModelConfig
 from apps.models.services import add_model, change_model, delete_model
@@ -54,6 +55,25 @@ def test_the_model_of_a_bases_vectors_stays(add, handbook, ann):
     model = add(kind="embedding")
     KnowledgeBase.objects.filter(pk=handbook.pk).update(embedding_model="openai_compatible:embedding-m")
     assert refused(model, ann)[:2] == ([("knowledge_base", "Handbook")], 0)
+
+
+def test_the_name_under_which_a_base_holds_vectors_stays_too(add, handbook, ann):
+    model = add(kind="embedding")
+    KnowledgeBase.objects.filter(pk=handbook.pk).update(embedding_model="openai_compatible:embedding-m")
+    with pytest.raises(InvalidInput):
+        change_model(model=model, actor=ann, name="another")
+    change_model(model=ModelConfig.objects.get(pk=model.pk), actor=ann, name="embedding-m ", enabled=False)
+    KnowledgeBase.objects.filter(pk=handbook.pk).update(embedding_model="")
+    change_model(model=ModelConfig.objects.get(pk=model.pk), actor=ann, name="another")
+
+
+def test_the_reranker_that_a_base_names_stays(add, handbook, ann):
+    model = add(kind="rerank")
+    saved = {"rerank": "model", "rerank_model": str(model.pk)}
+    save_search_profile(knowledge_base=handbook, settings=saved, actor=ann)
+    assert refused(model, ann)[:2] == ([("knowledge_base", "Handbook")], 0)
+    save_search_profile(knowledge_base=handbook, settings={}, actor=ann)
+    delete_model(model=model, actor=ann)
 
 
 def test_a_stand_in_stays(add, ann):

@@ -1,6 +1,7 @@
 """Every call through the gateway is booked: for whom, what, how much, how it ended."""
 
 import asyncio
+import dataclasses
 from contextlib import aclosing
 from decimal import Decimal
 from types import SimpleNamespace
@@ -10,6 +11,7 @@ import pytest
 from django.db import DataError, OperationalError
 from django.urls import reverse
 
+from apps.common.fields import Secret, SecretUnreadable
 from apps.models import connections, gateway, ledger, quirks
 from apps.models.accounting import Caller, charged_to, cost_of
 from apps.models.chat import ChatRequest, Price, ResolvedModel, Usage
@@ -111,6 +113,39 @@ async def test_an_answer_that_is_stopped_or_cancelled_counts(model, vendor):
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
     assert [(row.outcome, row.estimated, row.tokens[1] > 0) for row in booked()] == [("cancelled", True, True)] * 2
+
+
+async def test_what_is_given_up_before_it_is_answered_costs_what_the_vendor_was_sent(model, vendor):
+    embedder = ResolvedModel("embedding", "openai_compatible", "e", vendor.url)
+    reranker = ResolvedModel("rerank", "openai_compatible", "r", vendor.url)
+    vendor.otherwise = lambda request: Reply("late", delay=60)
+    calls = [
+        ask(model),
+        gateway.chat(model, QUESTION),
+        gateway.embed(embedder, ["one two three"], purpose="query"),
+        gateway.rerank(reranker, "one", ["two three"]),
+    ]
+    stop = asyncio.Event()
+    tasks = [asyncio.create_task(call) for call in [*calls, ask(model, stop)]]
+    while len(vendor.requests) < len(tasks):
+        await asyncio.sleep(0.01)
+    stop.set()
+    await tasks.pop()
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    assert [(row.outcome, row.estimated, row.tokens[0] > 0, row.tokens[1]) for row in booked()] == [
+        ("cancelled", True, True, 0)
+    ] * 5
+
+
+async def test_a_key_that_cannot_be_read_sends_nothing_and_costs_nothing(model, vendor):
+    lost = dataclasses.replace(model, key=Secret(token=b"\x01" + bytes(40)))
+    for call in (ask(lost), gateway.chat(lost, QUESTION)):
+        with pytest.raises(SecretUnreadable):
+            await call
+    assert [(row.outcome, row.tokens) for row in booked()] == [("failed", (0, 0, 0))] * 2
+    assert not vendor.requests
 
 
 async def test_a_call_that_fails_is_booked_once_and_costs_nothing(model, vendor):

@@ -3,6 +3,7 @@
 import asyncio
 import dataclasses
 import threading
+from uuid import uuid4
 
 import pytest
 
@@ -63,6 +64,23 @@ async def test_a_model_that_is_down_is_left_alone_and_then_tried_once(model, ven
     await asyncio.sleep(0.25)
     assert await ask(model) == "A scripted answer."
     assert await ask(model) == "A scripted answer."
+
+
+async def test_workspaces_with_the_same_vendor_and_name_do_not_wait_for_each_other(model, vendor):
+    ours, theirs = (dataclasses.replace(model, id=uuid4(), max_concurrent=1) for _ in range(2))
+    vendor.script([DOWN] * pacing.FAILURES)
+    for _ in range(pacing.FAILURES):
+        with pytest.raises(gateway.ModelUnavailable):
+            await ask(theirs)
+    assert await ask(ours) == "A scripted answer."
+    pacing.forget()
+    go = threading.Event()
+    vendor.script([Reply("late", hold=go)])
+    held = asyncio.create_task(ask(theirs))
+    await asyncio.to_thread(vendor.wait, lambda vendor: len(vendor.requests) == pacing.FAILURES + 2)
+    assert await ask(ours) == "A scripted answer."
+    go.set()
+    assert await held == "late"
 
 
 async def test_a_refusal_is_no_reason_to_rest(model, vendor):

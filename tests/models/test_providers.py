@@ -31,6 +31,21 @@ def test_a_known_model_needs_vendor_name_and_key_alone(acme, ann):
     assert (model.price.input, model.price.currency) == (Decimal("0.5"), "CNY")
 
 
+DOCUMENTED = [
+    ("zhipu", "embedding-3", {"dimensions": 2_048, "max_input": 3_072, "max_batch": 64}),
+    ("openai", "text-embedding-3-small", {"dimensions": 0, "max_input": 8_192, "max_batch": 2_048}),
+    ("jina", "jina-reranker-v3", {"max_input": 131_000, "price": None}),
+    ("moonshot", "kimi-k2.6", {"context_window": 256_000, "price": None, "reasoning_replay": "tool_turns"}),
+]
+
+
+@pytest.mark.parametrize(("provider", "name", "wanted"), DOCUMENTED)
+def test_what_is_documented_is_known_and_the_rest_is_left_open(acme, ann, provider, name, wanted):
+    kind = next(known.kind for known in VENDORS[provider].models if known.name == name)
+    model = from_row(add_model(workspace=acme, kind=kind, provider=provider, name=name, api_key="k", actor=ann))
+    assert {field: getattr(model, field) for field in wanted} == wanted
+
+
 def test_what_is_entered_wins_over_what_is_documented(acme, ann):
     row = add_model(
         workspace=acme,

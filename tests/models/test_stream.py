@@ -12,6 +12,7 @@ from apps.models.chat import ChatRequest
 from apps.models.resolution import from_environment
 from tests.vendor import Reply, call
 from tests.vendor.plugin import CANARY
+from tests.vendor.replies import chunk
 
 QUESTION = ChatRequest([{"role": "user", "content": "How many days?"}])
 
@@ -168,8 +169,21 @@ async def test_nobody_listens(model, monkeypatch):
         await ask(dataclasses.replace(model, base_url="http://127.0.0.1:9/v1"))
 
 
+async def test_a_vendor_may_think_after_its_head(model, vendor, monkeypatch):
+    monkeypatch.setattr(connections, "BETWEEN_BYTES_S", 0.1)
+    think = threading.Event()
+    vendor.script([Reply(chunks=[chunk({"content": "yes"}, "stop")], hold=think)])
+    asyncio.get_running_loop().call_later(0.4, think.set)
+    assert text_of(await ask(model)) == "yes"
+
+
 @pytest.mark.parametrize(
-    ("limit", "reply"), [("FIRST_BYTE_S", Reply("a", delay=2)), ("BETWEEN_BYTES_S", Reply("a", stall_after=-1))]
+    ("limit", "reply"),
+    [
+        ("FIRST_BYTE_S", Reply("a", delay=2)),
+        ("FIRST_BYTE_S", Reply("a", stall_after=-1)),
+        ("BETWEEN_BYTES_S", Reply("a", stall_after=0)),
+    ],
 )
 async def test_silence_ends_in_a_time_out(model, vendor, monkeypatch, limit, reply):
     monkeypatch.setattr("apps.models.retries.ATTEMPTS", 1)

@@ -14,7 +14,7 @@ import httpx2
 from apps.common.outbound.errors import OutboundFailed, OutboundRefused, OutboundTooLarge
 from apps.common.outbound.guard import check_scheme, checked_addresses
 
-CONNECTIONS = 100
+KEPT_OPEN = 100  # connections that wait for the next request; those in use have no bound of their own
 KEEPALIVE_S = 30.0
 
 
@@ -60,8 +60,8 @@ class GuardedTransport(httpx2.AsyncHTTPTransport):
             raise TypeError("httpx2 keeps its connections elsewhere; the guard must be put there")
         self._pool = httpcore2.AsyncConnectionPool(
             ssl_context=context,
-            max_connections=CONNECTIONS,
-            max_keepalive_connections=CONNECTIONS,
+            max_connections=None,  # one tenant's slow endpoint must not keep the others waiting
+            max_keepalive_connections=KEPT_OPEN,
             keepalive_expiry=KEEPALIVE_S,
             network_backend=GuardedBackend(),
         )

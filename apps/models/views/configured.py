@@ -61,7 +61,11 @@ def add_model(request: PersonRequest, slug: str) -> HttpResponse:
     form = AddModelForm(request.POST)
     if not form.is_valid():
         return _list(request, frame, form, status=422)
-    model = services.add_model(workspace=frame["workspace"], actor=request.user, **form.cleaned_data)
+    try:
+        model = services.add_model(workspace=frame["workspace"], actor=request.user, **form.cleaned_data)
+    except InvalidInput as error:
+        form.add_error(None, error.message)
+        return _list(request, frame, form, status=422)
     words = _("“%(name)s” was added for: %(kind)s. Test it before others use it.")
     messages.success(request, words % {"name": model.name, "kind": model.get_kind_display()})
     return redirect("models:show-model", slug, model.pk)

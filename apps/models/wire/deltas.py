@@ -10,6 +10,7 @@ from apps.models.wire.tool_calls import ToolCallAssembler
 
 FINISHED = {"stop": "stop", "length": "length", "tool_calls": "tool_calls", "function_call": "tool_calls"}
 LIMITS = {"max_tokens", "model_length", "length"}
+MOST_TOKENS = 10**8  # no call has as many; a vendor that says so said nothing
 REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking", "reasoning_details")
 
 
@@ -96,13 +97,13 @@ def read_usage(usage: Any) -> Usage | None:
     """Return the tokens that a vendor reports, or None where it reports none."""
     if not isinstance(usage, dict):
         return None
-    prompt, completion = _count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens"))
+    prompt, completion = read_count(usage.get("prompt_tokens")), read_count(usage.get("completion_tokens"))
     if not prompt and not completion:
         return None
     details = usage.get("prompt_tokens_details")
     cached = details.get("cached_tokens") if isinstance(details, dict) else None
     cached = cached or usage.get("prompt_cache_hit_tokens") or usage.get("cached_tokens")
-    return Usage(prompt=prompt, completion=completion, cached=min(_count(cached), prompt))
+    return Usage(prompt=prompt, completion=completion, cached=min(read_count(cached), prompt))
 
 
 def _text(content: Any) -> str:
@@ -112,8 +113,9 @@ def _text(content: Any) -> str:
     return content if isinstance(content, str) else ""
 
 
-def _count(value: Any) -> int:
-    return int(value) if isinstance(value, int | float) and value > 0 else 0
+def read_count(value: Any) -> int:
+    """Return a number of tokens; 0 for what is none, or cannot be true."""
+    return int(value) if isinstance(value, int | float) and 0 < value <= MOST_TOKENS else 0
 
 
 def _status(error: Any) -> int:
