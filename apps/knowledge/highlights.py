@@ -11,6 +11,8 @@ LEAD = 60  # of them before the first marked word
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*(?:\+\+|#)?")
 _SPACE = re.compile(r"\s+")
 _MARKDOWN = re.compile(r"^[ \t]*(?:#{1,6}|>|[-*+])[ \t]+|`+|\*\*|^[ \t]*\|?[ \t:|-]{3,}$", re.MULTILINE)
+_ROW = re.compile(r"^[ \t]*\|(.*?)\|?[ \t]*$", re.MULTILINE)
+_PIPE = re.compile(r"(?<!\\)\|")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,10 +26,10 @@ class Part:
 def excerpt(text: str, query: str, *, shown: int = SHOWN) -> list[Part]:
     """Return the stretch of a passage where most of the question's words stand, cut into parts.
 
-    Marks of Markdown are left out. Words are compared as the index compares them: folded, stemmed, Chinese
-    ones wherever they stand.
+    Marks of Markdown are left out, and the cells of a table stand apart by a dot. Words are compared as the index
+    compares them: folded, stemmed, Chinese ones wherever they stand.
     """
-    text = _SPACE.sub(" ", _MARKDOWN.sub("", text)).strip()
+    text = _SPACE.sub(" ", _ROW.sub(_cells, _MARKDOWN.sub("", text))).strip()
     places = marks(text, query_terms(query))
     start, end = _window(text, places, shown)
     parts = [Part("… ")] if start else []
@@ -43,6 +45,11 @@ def excerpt(text: str, query: str, *, shown: int = SHOWN) -> list[Part]:
     if end < len(text):
         parts.append(Part(" …"))
     return [part for part in parts if part.text]
+
+
+def _cells(row: re.Match[str]) -> str:
+    cells = (cell.strip().replace("\\|", "|") for cell in _PIPE.split(row.group(1)))
+    return " · ".join(cell for cell in cells if cell)
 
 
 def marks(text: str, wanted: Mapping[str, float]) -> list[tuple[int, int]]:

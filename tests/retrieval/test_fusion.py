@@ -4,7 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apps.knowledge.retrieval.fusion import Scored, convex_combination, reciprocal_rank_fusion, stretched
+from apps.knowledge.retrieval.candidates import foreign
+from apps.knowledge.retrieval.fusion import (
+    Scored,
+    convex_combination,
+    parts_of,
+    reciprocal_rank_fusion,
+    stretched,
+    total,
+)
 
 IDS = st.lists(st.integers(0, 30), max_size=12, unique=True)
 RANKINGS = st.dictionaries(st.sampled_from(["vector", "lexical", "trigram"]), IDS, max_size=3)
@@ -77,3 +85,40 @@ def test_a_candidate_of_one_leg_has_its_true_score_in_the_other():
 def test_stretched_is_even_where_all_are_alike():
     assert stretched([2.0, 2.0]) == [1.0, 1.0]
     assert stretched([]) == []
+
+
+def test_the_best_of_weak_matches_is_worth_as_much_as_it_covers():
+    legs = {
+        "vector": Scored({"a": 0.9, "b": 0.8}, ["a", "b"]),
+        "lexical": Scored({"b": 3.0}, ["b"], 0.0, 0.2),
+    }
+    fused = dict(convex_combination(legs, weights={"vector": 0.5, "lexical": 0.5}))
+    assert fused["a"] == pytest.approx(0.5)
+    assert fused["b"] == pytest.approx(0.5 * 0.2)
+
+
+@pytest.mark.parametrize(("words", "expected"), [(None, 0.8), (3.0, 0.9)])
+def test_who_can_say_nothing_of_a_passage_is_not_asked_about_it(words, expected):
+    found = {"b": 2.0, "c": 0.0} if words is None else {"a": words, "b": 2.0, "c": 0.0}
+    legs = {
+        "vector": Scored({"a": 0.9, "b": 1.0, "c": 0.5}, ["a", "b", "c"]),
+        "lexical": Scored(found, ["b"], 0.0, 1.0, {"a"}),
+    }
+    parts = parts_of(legs, weights={"vector": 0.5, "lexical": 0.5})
+    assert total(parts["a"]) == pytest.approx(expected)  # better words count, none do not
+    assert sum(part.share for part in parts["a"].values()) == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("query", "text", "said"),
+    [
+        ("年假有多少天？", "Employees have fifteen days.", True),
+        ("Super Bowl 谁赢了？", "The Broncos won.", True),
+        ("年假有多少天？", "员工有十五天年假。", False),
+        ("年假有多少天？", "Kubernetes 部署步骤", False),
+        ("how many days?", "员工有十五天年假。", True),
+        ("how many days?", "Employees have fifteen days.", False),
+    ],
+)
+def test_a_passage_in_another_script_is_beyond_the_words(query, text, said):
+    assert foreign(query, len(text.encode()) / len(text)) is said

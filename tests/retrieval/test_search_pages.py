@@ -168,6 +168,11 @@ def test_the_words_of_the_question_are_marked(text, query, marked):
     assert "".join(part.text for part in parts) == text
 
 
+def test_a_table_is_shown_as_plain_text():
+    parts = excerpt("# Leave\n| Kind | Days |\n|---|---:|\n| sick | 15 |\n\na | b", "days")
+    assert "".join(part.text for part in parts) == "Leave Kind · Days sick · 15 a | b"
+
+
 def test_of_a_long_passage_the_stretch_with_the_words_is_shown():
     parts = excerpt("word " * 300 + "the refund takes five days " + "word " * 300, "refund")
     shown = "".join(part.text for part in parts)

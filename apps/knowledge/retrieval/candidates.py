@@ -5,12 +5,15 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from apps.knowledge.retrieval.fusion import Scored, convex_combination, reciprocal_rank_fusion, stretched
+from apps.knowledge.retrieval.fusion import Part, Scored, parts_of, reciprocal_rank_fusion, stretched, total
 from apps.knowledge.retrieval.legs import DEPTH
 from apps.knowledge.retrieval.passages import Passage, Trace
 from apps.knowledge.retrieval.profiles import Profiles
 
 Row = Mapping[str, Any]
+# Bytes a character in UTF-8, by which scripts are told apart: Latin letters have 1, Chinese characters 3.
+LATIN, CHINESE, CHINESE_QUESTION = 1.15, 1.8, 1.3
+FULL = 0.5  # share of the question's words in one passage from which words count in full
 
 
 @dataclass(slots=True)
@@ -22,6 +25,7 @@ class Candidate:
     ranks: dict[str, int] = field(default_factory=dict)
     scores: dict[str, float] = field(default_factory=dict)  # by leg, then by stage
     score: float = 0.0  # what orders it now
+    parts: Mapping[str, Part] = field(default_factory=dict)  # of the fused score, by leg; none after fusion by ranks
     row: Row = field(default_factory=dict)
     lost_at: str = ""
 
@@ -80,10 +84,21 @@ def coverage(legs: Legs) -> float:
     return max((row["coverage"] or 0.0 for row in legs.get("lexical", ()) if row["rank"] <= DEPTH), default=0.0)
 
 
-def fused(legs: Legs, profiles: Profiles, proposed: int, *, watched: UUID | None = None) -> list[Candidate]:
+def foreign(query: str, width: float) -> bool:
+    """Whether a passage of that ``width`` is in another script than the question; a mixed one is not."""
+    if len(query.encode()) > CHINESE_QUESTION * len(query):
+        return width < LATIN
+    return width > CHINESE
+
+
+def fused(query: str, legs: Legs, profiles: Profiles, proposed: int, *, watched: UUID | None = None) -> list[Candidate]:
     """Return the passages that the legs propose, best first, scored by their own base's weights.
 
+    How much the words count at most is the share of the question that they cover, and of passages in another script
+    they say nothing: that none of a Chinese question's words stands in an English passage is no evidence.
+
     Args:
+        query: the question.
         legs: rows by leg.
         profiles: weights, and how to fuse.
         proposed: how many of its rows each leg proposes; the rest only lend their scores.
@@ -91,6 +106,8 @@ def fused(legs: Legs, profiles: Profiles, proposed: int, *, watched: UUID | None
     """
     candidates: dict[UUID, Candidate] = {}
     scored: dict[str, Scored[UUID]] = {}
+    beyond_words = {row["chunk_id"] for rows in legs.values() for row in rows if foreign(query, row["width"])}
+    tops = {"lexical": min(1.0, coverage(legs) / FULL)}
     for name, rows in legs.items():
         for row in rows:
             known = candidates.setdefault(row["chunk_id"], Candidate(row["chunk_id"], row["knowledge_base_id"]))
@@ -98,38 +115,33 @@ def fused(legs: Legs, profiles: Profiles, proposed: int, *, watched: UUID | None
         scores = {row["chunk_id"]: float(row["score"]) for row in rows}
         complete = name != "vector" and len(rows) < DEPTH  # what has none of the words has no score, which is 0
         floor = 0.0 if complete else min(scores.values(), default=0.0)
-        scored[name] = Scored(scores, [row["chunk_id"] for row in rows if row["rank"] <= proposed], floor)
-    order = _order(scored, candidates, profiles)
-    found = []
-    for chunk_id, score in order:
-        candidate = candidates[chunk_id]
-        candidate.score = candidate.scores["fusion"] = score
-        found.append(candidate)
+        named = [row["chunk_id"] for row in rows if row["rank"] <= proposed]
+        scored[name] = Scored(scores, named, floor, tops.get(name, 1.0), () if name == "vector" else beyond_words)
+    _score(scored, candidates, profiles)
+    proposals = {chunk_id for leg in scored.values() for chunk_id in leg.candidates}
+    found = sorted((candidates[one] for one in proposals), key=lambda one: (-one.score, str(one.chunk_id)))
     if watched in candidates and candidates[watched] not in found:
         candidates[watched].lost_at = "legs"
         found.append(candidates[watched])
     return found
 
 
-def _order(
-    scored: Mapping[str, Scored[UUID]], candidates: Mapping[UUID, Candidate], profiles: Profiles
-) -> list[tuple[UUID, float]]:
+def _score(scored: Mapping[str, Scored[UUID]], candidates: Mapping[UUID, Candidate], profiles: Profiles) -> None:
     """Fuse once for each set of weights, over all candidates, and take each passage's score by its own base's."""
-
-    def by(weights: Mapping[str, float]) -> list[tuple[UUID, float]]:
-        if profiles.whole.fusion == "rrf":
-            return reciprocal_rank_fusion({name: leg.candidates for name, leg in scored.items()}, weights=weights)
-        return convex_combination(scored, weights=weights)
-
     own = {base: profile.weights for base, profile in profiles.own.items()}
-    if not own:
-        return by(profiles.whole.weights.model_dump())
-    scores = {weights: dict(by(weights.model_dump())) for weights in set(own.values())}
-    union = next(iter(scores.values()))
-    pairs = [
-        (chunk_id, scores[profiles.of(candidates[chunk_id].knowledge_base_id).weights][chunk_id]) for chunk_id in union
-    ]
-    return sorted(pairs, key=lambda pair: (-pair[1], str(pair[0])))
+    for weights in {profiles.whole.weights, *own.values()}:
+        shares = weights.model_dump()
+        if profiles.whole.fusion == "rrf":
+            ranked = reciprocal_rank_fusion({name: leg.candidates for name, leg in scored.items()}, weights=shares)
+            scores, parts = dict(ranked), {}
+        else:
+            parts = parts_of(scored, weights=shares)
+            scores = {chunk_id: total(each) for chunk_id, each in parts.items()}
+        for chunk_id, score in scores.items():
+            candidate = candidates[chunk_id]
+            if profiles.of(candidate.knowledge_base_id).weights == weights:
+                candidate.score = candidate.scores["fusion"] = score
+                candidate.parts = parts.get(chunk_id, {})
 
 
 def joined(first: Sequence[Candidate], others: Iterable[Sequence[Candidate]]) -> list[Candidate]:
@@ -148,4 +160,5 @@ def joined(first: Sequence[Candidate], others: Iterable[Sequence[Candidate]]) ->
     order = reciprocal_rank_fusion(rankings)
     for chunk_id, score in order:
         known[chunk_id].score = known[chunk_id].scores["fusion"] = score
+        known[chunk_id].parts = {}
     return [known[chunk_id] for chunk_id, _ in order]

@@ -1,7 +1,7 @@
 """Many rankings into one. Plain Python: no database, no models."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -13,12 +13,24 @@ class Scored(Generic[Id]):
     """What one retriever found.
 
     ``scores`` may reach further down than ``candidates``, so that a passage that another retriever
-    brings has its true score here too. ``floor`` is the score of everything that is not in it.
+    brings has its true score here too. ``floor`` is the score of everything that is not in it. ``top``
+    is what its best is worth, 0 to 1: the best of weak matches is no full one. Of ``mute`` ids it cannot know much, as
+    words cannot of passages in another language: there the other retrievers' verdict stands where it is the better one.
     """
 
     scores: Mapping[Id, float]
     candidates: Sequence[Id]
     floor: float = 0.0
+    top: float = 1.0
+    mute: Collection[Id] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What one retriever gave to a score: its share, and its own score in [0, 1]."""
+
+    share: float
+    score: float
 
 
 def reciprocal_rank_fusion(
@@ -59,7 +71,7 @@ def reciprocal_rank_fusion(
 
 
 def convex_combination(legs: Mapping[str, Scored[Id]], *, weights: Mapping[str, float]) -> list[tuple[Id, float]]:
-    """Merge what retrievers found by their true scores, each stretched to [0, 1] over this query.
+    """Merge what retrievers found by their true scores, each stretched to [0, its top] over this query.
 
     A passage that only one retriever lists gets the other's real score where that is known, its
     floor where it is not: being absent from a short list is weak evidence, a low score is not.
@@ -76,20 +88,44 @@ def convex_combination(legs: Mapping[str, Scored[Id]], *, weights: Mapping[str, 
     Raises:
         ValueError: a weight is negative.
 
-    Source: Bruch, Gai & Ingber, "An Analysis of Fusion Functions for Hybrid Retrieval", 2023.
+    Source: Bruch, Gai & Ingber, "An Analysis of Fusion Functions for Hybrid Retrieval", 2023; ``top`` and
+    ``mute`` are ours.
     """
+    return _ordered((found, total(parts)) for found, parts in parts_of(legs, weights=weights).items())
+
+
+def parts_of(legs: Mapping[str, Scored[Id]], *, weights: Mapping[str, float]) -> dict[Id, dict[str, Part]]:
+    """Return what each retriever gives to each passage's score, see ``convex_combination``; the shares add up to 1."""
     if any(weight < 0 for weight in weights.values()):
         raise ValueError("weights must not be negative")
     present = {name: leg for name, leg in legs.items() if leg.candidates}
-    total = sum(weights.get(name, 0.0) for name in present) or 1.0
-    union = {candidate for leg in present.values() for candidate in leg.candidates}
-    combined: dict[Id, float] = dict.fromkeys(union, 0.0)
+    sum_of_weights = sum(weights.get(name, 0.0) for name in present) or 1.0
+    union = list({candidate: None for leg in present.values() for candidate in leg.candidates})
+    parts: dict[Id, dict[str, Part]] = {candidate: {} for candidate in union}
     for name, leg in present.items():
-        found = {candidate: leg.scores.get(candidate, leg.floor) for candidate in union}
-        share = weights.get(name, 0.0) / total
-        for candidate, score in zip(found, stretched(list(found.values())), strict=True):
-            combined[candidate] += share * score
-    return _ordered(combined.items())
+        share = weights.get(name, 0.0) / sum_of_weights
+        for candidate, score in zip(union, stretched([leg.scores.get(one, leg.floor) for one in union]), strict=True):
+            parts[candidate][name] = Part(share, leg.top * score)
+    for candidate, own in parts.items():
+        mute = {name for name in own if candidate in present[name].mute}
+        if mute and len(mute) < len(own):
+            parts[candidate] = _without(own, mute)
+    return parts
+
+
+def _without(parts: Mapping[str, Part], mute: Collection[str]) -> dict[str, Part]:
+    """Leave out what mute retrievers say unless it is better than what the others do."""
+    heard = {name: part for name, part in parts.items() if name not in mute}
+    share = sum(part.share for part in heard.values())
+    verdict = total(heard) / share if share else 0.0
+    heard |= {name: parts[name] for name in mute if parts[name].score > verdict}
+    share = sum(part.share for part in heard.values()) or 1.0
+    return {name: Part(part.share / share, part.score) for name, part in heard.items()}
+
+
+def total(parts: Mapping[str, Part]) -> float:
+    """Return the score that parts add up to."""
+    return sum(part.share * part.score for part in parts.values())
 
 
 def stretched(scores: Sequence[float]) -> list[float]:

@@ -1,7 +1,8 @@
 """The legs of a search: one SQL statement each, each behind the reader's door, and the one that fetches what won.
 
-Every leg returns ``leg, rank, score, coverage, chunk_id, knowledge_base_id`` of up to DEPTH passages, so that a passage
-that another leg brings has its true score here too. ``ms`` is how long the statement had run at
+Every leg returns ``leg, rank, score, coverage, chunk_id, knowledge_base_id, width`` of up to DEPTH passages, so that a
+passage that another leg brings has its true score here too. ``width`` is the bytes a character of its text, which tells
+scripts apart; ``ms`` is how long the statement had run at
 that row. ``watched`` is a passage that somebody asks about: its row comes whatever its rank.
 """
 
@@ -22,8 +23,10 @@ _DOOR = """door AS MATERIALIZED (
     SELECT id, chunk_count FROM ({door}) AS readable WHERE knowledge_base_id = ANY(%(bases)s)
 )"""
 _MS = "1000 * extract(epoch FROM clock_timestamp() - statement_timestamp())::float8 AS ms"
+_BEGINNING = "left(c.text, 200)"
+_WIDTH = f"octet_length({_BEGINNING})::float8 / greatest(char_length({_BEGINNING}), 1) AS width"
 _RANKED = f"""
-SELECT r.leg, r.rank, r.score, r.coverage, r.chunk_id, c.knowledge_base_id, {_MS}
+SELECT r.leg, r.rank, r.score, r.coverage, r.chunk_id, c.knowledge_base_id, {_WIDTH}, {_MS}
 FROM ranked r JOIN knowledge_chunk c ON c.id = r.chunk_id
 ORDER BY r.leg, r.rank
 """  # noqa: S608

@@ -31,8 +31,8 @@ class Weights(BaseModel):
 
     model_config = STRICT
 
-    vector: Share = 0.65
-    lexical: Share = 0.35
+    vector: Share = 0.5
+    lexical: Share = 0.5
     trigram: Share = 0.175
 
 

@@ -18,7 +18,7 @@ from django.conf import settings
 from apps.common.database import in_db
 from apps.common.errors import KnowSphereError
 from apps.knowledge.retrieval.candidates import Candidate
-from apps.knowledge.retrieval.fusion import stretched
+from apps.knowledge.retrieval.fusion import Part, stretched, total
 from apps.knowledge.retrieval.profiles import Profile
 from apps.models import gateway
 from apps.models.chat import ChatRequest, ResolvedModel
@@ -94,13 +94,17 @@ def _normalised(scores: Sequence[float]) -> list[float]:
 async def _by_tokens(share: float, query: str, candidates: Sequence[Candidate]) -> list[Candidate]:
     """Mix the fused score with the likeness of tokens; a passage without tokens keeps its fused score.
 
-    The fused scores stay as they are: stretching them again over these few costs what was gained.
+    The fused scores stay as they are: stretching them again over these few costs what was gained. What the words say
+    counts beside the tokens as it does beside the vector.
     """
     found = await gateway.token_scores(query, [bytes(candidate.row["signs"] or b"") for candidate in candidates])
     known = [(candidate, score) for candidate, score in zip(candidates, found, strict=True) if score is not None]
     for (candidate, score), place in zip(known, stretched([score for _, score in known]), strict=True):
         candidate.scores["rerank"] = score
-        candidate.score = (1 - share) * candidate.score + share * place
+        parts = {
+            name: Part(part.share, place if name == "vector" else part.score) for name, part in candidate.parts.items()
+        }
+        candidate.score = (1 - share) * candidate.score + share * (total(parts) if parts else place)
     return sorted(candidates, key=lambda candidate: -candidate.score)
 
 

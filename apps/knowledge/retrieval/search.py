@@ -198,7 +198,7 @@ class _Search:
                 self.stages.append(Stage(name, planning.leg_ms(name, outcome), asked, len(found)))
         began = perf_counter()
         proposed = self.whole.candidate_count(self.top_k)
-        candidates = fused(rows, self.profiles, proposed, watched=watched)
+        candidates = fused(query, rows, self.profiles, proposed, watched=watched)
         for candidate in candidates:
             self.traced.setdefault(candidate.chunk_id, candidate)
         alive = [candidate for candidate in candidates if not candidate.lost_at]

@@ -101,17 +101,21 @@ async def embed(texts: Sequence[str], *, purpose: str) -> "Vectors":
     return await loop.run_in_executor(EXECUTOR, lambda: embed_now(texts, purpose=purpose))
 
 
-def token_means(groups: Sequence[Sequence[str]]) -> "Vectors":
-    """Return the mean of the mean token states of groups of passages, [384]: what ``late_interaction`` centres by."""
+def centres(pairs: Sequence[tuple[str, str]]) -> "Vectors":
+    """Return what ``late_interaction`` takes off, [3, 384], from passages that say the same in two languages.
+
+    The mean of the two languages' mean token states; the direction between those; that between their mean vectors.
+    """
     import numpy as np
 
-    means = []
-    for texts in groups:
+    vectors, tokens = [], []
+    for texts in zip(*pairs, strict=True):
         states: dict[int, Vectors] = {}
-        _embedded(texts, "passage", states.__setitem__)
-        means.append(np.concatenate(list(states.values())).mean(axis=0))
-    centre: Vectors = np.mean(means, axis=0)
-    return centre
+        vectors.append(_embedded(texts, "passage", states.__setitem__).mean(axis=0))
+        tokens.append(np.concatenate(list(states.values())).mean(axis=0))
+    away = [first - second for first, second in (tokens, vectors)]
+    found: Vectors = np.stack([np.mean(tokens, axis=0), *(one / np.linalg.norm(one) for one in away)])
+    return found
 
 
 async def token_scores(query: str, passages: Sequence[bytes]) -> list[float | None]:

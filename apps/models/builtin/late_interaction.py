@@ -4,12 +4,14 @@ Each token of the question looks for the token of the passage that is most like 
 is the mean of those likenesses. Of a passage's tokens only the signs are kept, 48 bytes each, which
 loses little: the angle between a vector and another's signs still orders them.
 
-Token vectors of one language share a large common part that says nothing; the mean of all tokens
-(``token_centre.npy``, made by ``manage.py build_token_centre``) is taken off first.
+Token vectors share a large common part that says nothing, and those of one language another: the mean of all tokens is
+taken off first, and the direction in which Chinese and English lie apart. The same direction comes off a question's
+vector. All three are in ``centres.npy``, which ``manage.py build_centres`` makes from ``parallel.jsonl``.
 
 Source: Khattab & Zaharia, "ColBERT", SIGIR 2020, for MaxSim; docs/decisions/rerank.md has what was measured.
 """
 
+import json
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -21,15 +23,22 @@ if TYPE_CHECKING:
 
     Vectors = NDArray[np.float32]
 
-CENTRE = Path(__file__).with_name("token_centre.npy")
-LANGUAGE = Path(__file__).with_name("language_direction.npy")
+CENTRES = Path(__file__).with_name("centres.npy")  # rows: tokens' centre, tokens' direction, vectors' direction
+PAIRS = Path(__file__).with_name("parallel.jsonl")
+BEYOND = 1.5  # how often a question's own share of the direction is taken off
+
+
+def pairs() -> list[tuple[str, str]]:
+    """Return the paragraphs that say the same in Chinese and in English."""
+    rows = map(json.loads, PAIRS.read_text(encoding="utf-8").splitlines())
+    return [(row["zh"], row["en"]) for row in rows]
 
 
 def centred(states: "Vectors") -> "Vectors":
-    """Return token states, [tokens, width], without their common part, each of length 1."""
+    """Return token states, [tokens, width], without their common parts, each of length 1."""
     import numpy as np
 
-    rest = states - _centre()
+    rest = _rest(states)
     found: Vectors = rest / np.maximum(np.linalg.norm(rest, axis=1, keepdims=True), 1e-9)
     return found
 
@@ -38,7 +47,7 @@ def signs(states: "Vectors") -> bytes:
     """Return the signs of token states, [tokens, width], as width / 8 bytes a token."""
     import numpy as np
 
-    return np.packbits(states > _centre(), axis=1).tobytes()
+    return np.packbits(_rest(states) > 0, axis=1).tobytes()
 
 
 def scores(question: "Vectors", passages: Sequence[bytes]) -> list[float | None]:
@@ -70,28 +79,30 @@ def scores(question: "Vectors", passages: Sequence[bytes]) -> list[float | None]
 
 
 def without_language(vector: "Vectors") -> "Vectors":
-    """Return a question's vector without the part that says in which language it is.
+    """Return a question's vector turned away from its own language.
 
     The model puts Chinese and English apart along one direction, farther than subjects are: among many Chinese
     passages a Chinese question would never reach the English one that answers it. Passages keep theirs: against a
-    question without that part it counts nothing.
+    question without that part it counts nothing. Half as much more is taken off, since a passage in the question's own
+    language that answers it also has its words, which the lexical leg sees.
     """
-    direction = _language()
-    found: Vectors = vector - (vector @ direction) * direction
+    direction = _centres()[2]
+    found: Vectors = vector - BEYOND * (vector @ direction) * direction
+    return found
+
+
+def _rest(states: "Vectors") -> "Vectors":
+    import numpy as np
+
+    centre, direction, _vectors = _centres()
+    rest = states - centre
+    found: Vectors = rest - np.outer(rest @ direction, direction)
     return found
 
 
 @lru_cache(maxsize=1)
-def _language() -> "Vectors":
+def _centres() -> "Vectors":
     import numpy as np
 
-    direction: Vectors = np.load(LANGUAGE)
-    return direction
-
-
-@lru_cache(maxsize=1)
-def _centre() -> "Vectors":
-    import numpy as np
-
-    centre: Vectors = np.load(CENTRE)
-    return centre
+    centres: Vectors = np.load(CENTRES)
+    return centres
