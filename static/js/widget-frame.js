@@ -162,7 +162,11 @@ class Turn {
       link.setAttribute("role", "button");
       const source = this.sources.find((one) => one.n === n);
       if (source && !shown.has(n)) shown.set(n, this.source(source, shown.size + 1));
-      const go = () => shown.get(n)?.querySelector("button")?.click();
+      const go = () => {
+        const listed = shown.get(n)?.querySelector(".src");
+        if (listed?.localName === "button") listed.click();
+        else listed?.focus();
+      };
       link.addEventListener("click", go);
       link.addEventListener("keydown", (event) => {
         if (event.key === "Enter" || event.key === " ") {
@@ -176,12 +180,23 @@ class Turn {
 
   source(source, number) {
     const item = document.createElement("li");
-    const label = document.createElement(words.excerpts ? "button" : "span");
-    label.className = words.excerpts ? "btn quiet sm" : "small";
-    const place = source.page ? ` · ${words.page.replace("%s", source.page)}` : "";
-    label.textContent = `${number}  ${source.document || source.url || words.source}${place}`;
+    const page = source.kind === "web" && /^https?:/.test(source.url ?? "");
+    const label = document.createElement(page ? "a" : words.excerpts ? "button" : "span");
+    label.className = "src";
+    const part = (text, classes) => {
+      const made = document.createElement("span");
+      made.className = classes;
+      made.dir = "auto";
+      made.textContent = text;
+      return made;
+    };
+    const where = source.page ? words.page.replace("%s", source.page) : "";
+    const name = part(source.document || source.url || words.source, "trunc");
+    label.append(part(number, "cite alone"), name, part(where, "faint where"));
     item.append(label);
-    if (words.excerpts) {
+    if (page) Object.assign(label, { href: source.url, target: "_blank", rel: "noopener noreferrer nofollow" });
+    else if (!words.excerpts) label.tabIndex = -1;
+    else {
       label.type = "button";
       label.setAttribute("aria-expanded", "false");
       label.addEventListener("click", () => this.unfold(item, label, source.n));

@@ -9,7 +9,7 @@ from tests.conversations.live.conftest import conversation, db, people, server, 
 from tests.conversations.scripted import DOCUMENT
 from tests.knowledge.files import pdf
 from tests.pages.conftest import photograph
-from tests.pages.test_thread import ask, await_status, open_tab, shown, until  # noqa: F401
+from tests.pages.test_thread import ask, await_status, open_tab, shown  # noqa: F401
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("live-thread")]
 
@@ -234,12 +234,19 @@ def test_a_marker_opens_the_page_itself_with_the_sentence_highlighted(page, poli
     photograph(page, f"source-of-a-pdf.{page.viewport_size['width']}")
 
 
-def test_stop_go_on_and_ask_another_model(page, people, conversation):  # noqa: F811
+@pytest.fixture
+def another(people):  # noqa: F811
+    """A model of the workspace beside the built-in one."""
     from apps.models.models import ModelConfig
 
-    model = ModelConfig.objects.create(
+    row = ModelConfig.objects.create(
         workspace=people.acme, kind="chat", name="Another", base_url="http://127.0.0.1:9/v1"
     )
+    yield row
+    row.delete()
+
+
+def test_stop_go_on_and_ask_another_model(page, another, conversation):  # noqa: F811
     page.reload()
     tell(page, "say 500 20")
     expect(page.locator(".open-block")).to_contain_text("word")
@@ -249,18 +256,18 @@ def test_stop_go_on_and_ask_another_model(page, people, conversation):  # noqa: 
     await_status(page, "succeeded", 1)
     page.reload()
     page.locator("article").first.locator("[data-again] [popovertarget]").click()
-    page.locator(f":popover-open button[value='{model.pk}']").click()
+    page.locator(f":popover-open button[value='{another.pk}']").click()
     page.locator("[data-stop]").click()
     await_status(page, "stopped")
     expect(page.locator(".versions")).to_contain_text("2 / 2")
-    assert conversation.turns.get(number=3).options["model"] == str(model.pk)
+    assert conversation.turns.get(number=3).options["model"] == str(another.pk)
     no_sideways(page)
 
 
 def test_what_is_suggested_is_asked_and_the_whole_is_taken_along_as_a_file(page, conversation):  # noqa: F811
-    tell(page, "cite")
+    with page.expect_response("**/suggestions/"):  # what the page itself asked for is there, and is none
+        tell(page, "cite")
     await_status(page, "succeeded")
-    until(lambda: conversation.turns.get().suggestions is not None)  # the page has asked for them
     conversation.turns.update(suggestions=["say 4", "say 5"])
     page.reload()
     page.locator("[data-suggest-next]").first.click()

@@ -4,7 +4,9 @@ import functools
 import http.server
 import re
 import threading
+from pathlib import Path
 
+import axe_playwright_python
 import pytest
 from playwright.sync_api import expect
 
@@ -22,7 +24,16 @@ STRICT = (
 )
 
 
+AXE = Path(axe_playwright_python.__file__).with_name("axe.min.js").read_text()
+VIOLATIONS = """async (tags) => (await axe.run(document, { runOnly: tags })).violations.flatMap(
+    (rule) => rule.nodes.map((node) => `${rule.id}: ${node.target}`))"""
 NO_SIDEWAYS = "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
+
+
+def unusable(frame):
+    """What axe finds wrong in a frame (WCAG 2.2, A and AA)."""
+    frame.evaluate(AXE)
+    return frame.evaluate(VIOLATIONS, ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"])
 
 
 class Host:
@@ -85,6 +96,7 @@ def test_a_visitor_asks_and_goes_on_over_a_change_of_page(host, new_tab):
     expect(chat.locator(".answer")).to_contain_text("Economy class is booked")
     expect(chat.locator(".cited li").first).to_contain_text("差旅管理办法.docx")
     expect(chat.locator(".answer")).not_to_contain_text("[[c")
+    assert unusable(page.frames[-1]) == []
     photograph(page, "widget.en-desk-light")
 
     page.get_by_role("link", name="on").click()
@@ -123,6 +135,7 @@ def test_it_speaks_the_page_s_language_and_fills_a_phone(host, new_tab):
     chat.get_by_role("button", name="cite").click()
     expect(chat.locator(".cited li").first).to_contain_text("差旅管理办法.docx")
     assert page.frames[-1].evaluate(NO_SIDEWAYS)
+    assert unusable(page.frames[-1]) == []
     photograph(page, "widget.zh-phone-dark")
 
 
