@@ -24,6 +24,7 @@ READERS = {
     "flag": None,
     "whole": 1,
     "words": None,
+    "networks": 1,
     "url": 1,
     "database": None,
     "folder": None,
