@@ -14,7 +14,7 @@ client_ip: ContextVar[str | None] = ContextVar("client_ip", default=None)  # who
 def address(host: object) -> str | None:
     """Return the address of a connection's other end, None where it has none (a Unix socket) or says nonsense."""
     try:
-        return str(ip_address(str(host)))
+        return str(ip_address(str(host).partition("%")[0]))  # without the interface of a link-local address
     except ValueError:
         return None
 

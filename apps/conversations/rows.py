@@ -20,7 +20,9 @@ from apps.common.database import prepared
 from apps.common.text import storable
 from apps.conversations.log import Row, encode
 from apps.conversations.markdown import NUMBER
+from apps.conversations.models import Turn
 from apps.knowledge.retrieval.usage import note_retrieved
+from apps.workspaces import audit
 from apps.workspaces.doors import DoorQuery
 from apps.workspaces.principals import Principal, Who
 from apps.workspaces.services import quotas
@@ -68,7 +70,7 @@ async def begin(
     parent: UUID | None = None,
     first: bool = False,
 ) -> DictRow | None:
-    """Insert a turn and the person's message, if the door lets them; None if it does not.
+    """Insert a turn, the person's message and what the audit log says, if the door lets them; None if it does not.
 
     The turn follows ``parent``, by default the newest one, or none (``first``). It is queued where
     another one is not over. Where ``number`` is null nothing was inserted: the conversation has no such
@@ -84,6 +86,7 @@ async def begin(
     sql, parameters = door
     person = asker.user_id
     take, taken = quotas.take_statement({"turns": 1}, user_id=person, place="SELECT workspace_id FROM door")
+    log, logged = audit.asked_statement(Turn, turn_id, who=asker, place="SELECT door.workspace_id FROM new, door")
     cursor = await connection.execute(
         f"""
         WITH door AS ({sql}),
@@ -112,6 +115,7 @@ async def begin(
             INSERT INTO conversations_message (id, conversation_id, turn_id, role, text, created_at)
             SELECT %s, conversation_id, %s, 'user', %s, now() FROM new
         ),
+        asked AS ({log}),
         conversation AS (
             UPDATE conversations_conversation SET changed_at = now(), archived_at = NULL,
                 title = coalesce(nullif(title, ''), %s)
@@ -126,8 +130,7 @@ async def begin(
         """,  # noqa: S608 (the door's own SQL)
         (
             *parameters, *taken, first, parent, turn_id, client_id, question, encode(options).decode(), process, parent,
-            2 if person else 1, message_id(turn_id, "user"), turn_id, question,
-            title,
+            2 if person else 1, message_id(turn_id, "user"), turn_id, question, *logged, title,
         ),
     )  # fmt: skip
     return await cursor.fetchone()

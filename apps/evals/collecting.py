@@ -16,7 +16,7 @@ def collect_cases(*, workspace: Workspace, actor: User, folder: Path) -> int:
 
     ``cases.jsonl`` has each question with its answer and what was thought of it. Those that were found
     good are a retrieval set besides (``corpus.jsonl``, ``queries.jsonl``, ``qrels.tsv``): their cited
-    passages are the right ones. Passages of documents that the actor may not read are left out.
+    passages are the right ones. An answer that cites a document which the actor may not read is left out whole.
 
     Raises:
         NotFound, NotAllowed: by the actor's role in the workspace.
@@ -25,7 +25,8 @@ def collect_cases(*, workspace: Workspace, actor: User, folder: Path) -> int:
     kept = Feedback.objects.filter(
         kept=True, turn__conversation__workspace=workspace, turn__conversation__deleted_at=None
     )
-    cases = [_case(feedback, actor) for feedback in kept.select_related("turn").order_by("created_at")]
+    each = (_case(feedback, actor) for feedback in kept.select_related("turn").order_by("created_at"))
+    cases = [case for case in each if case is not None]
     good = [case for case in cases if case["good"] and case["passages"]]
     passages = {passage["id"]: passage for case in good for passage in case["passages"]}
     folder.mkdir(parents=True, exist_ok=True)
@@ -37,13 +38,15 @@ def collect_cases(*, workspace: Workspace, actor: User, folder: Path) -> int:
     return len(cases)
 
 
-def _case(feedback: Feedback, actor: User) -> dict[str, Any]:
+def _case(feedback: Feedback, actor: User) -> dict[str, Any] | None:
     turn = feedback.turn
     answer = turn.messages.filter(role=Message.Role.ASSISTANT).first()
     cited = list(answer.citations.filter(cited=True, kind="chunk").order_by("n")) if answer else []
     readable = set(
         Document.objects.visible_to(actor).filter(pk__in=[c.document_id for c in cited]).values_list("pk", flat=True)
     )
+    if any(c.document_id not in readable for c in cited):
+        return None
     return {
         "id": str(turn.pk),
         "question": turn.question,
@@ -51,9 +54,7 @@ def _case(feedback: Feedback, actor: User) -> dict[str, Any]:
         "good": feedback.good,
         "reason": feedback.reason,
         "comment": feedback.comment,
-        "passages": [
-            {"id": str(c.chunk_id), "title": c.document, "text": c.text} for c in cited if c.document_id in readable
-        ],
+        "passages": [{"id": str(c.chunk_id), "title": c.document, "text": c.text} for c in cited],
     }
 
 

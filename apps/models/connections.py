@@ -5,6 +5,7 @@ of the environment may be private.
 """
 
 import asyncio
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import TYPE_CHECKING
 
 from apps.models.chat import ResolvedModel
@@ -60,7 +61,7 @@ def client(model: ResolvedModel) -> "openai.AsyncOpenAI":
     place = (asyncio.get_running_loop(), model.guarded)
     if place not in _clients:
         _drop_closed_loops()
-        _clients[place] = _guarded_client() if model.guarded else openai.DefaultAsyncHttpxClient()
+        _clients[place] = _guarded_client() if model.guarded else openai.DefaultAsyncHttpxClient(cookies=_no_cookies())
     return openai.AsyncOpenAI(
         base_url=model.base_url,
         api_key=model.key.reveal() if model.key else "none",
@@ -76,7 +77,12 @@ def _guarded_client() -> "httpx2.AsyncClient":
     from apps.common.outbound.transport import GuardedTransport
 
     transport = GuardedTransport(max_bytes=WHOLE_CALL_BYTES, whole_s=WHOLE_CALL_S)
-    return httpx2.AsyncClient(transport=transport, trust_env=False, follow_redirects=False)
+    return httpx2.AsyncClient(transport=transport, cookies=_no_cookies(), trust_env=False, follow_redirects=False)
+
+
+def _no_cookies() -> CookieJar:
+    """Return a jar that keeps nothing: what one tenant's endpoint sets would go out with another's calls."""
+    return CookieJar(DefaultCookiePolicy(allowed_domains=[]))
 
 
 async def close() -> None:

@@ -124,31 +124,28 @@ def right_of(principal: Principal, workspace_id: UUID | None) -> str:
     return "support" if found.support_until else str(found.role)
 
 
-# For the path of a question, which runs on a connection of its own: one statement, the right looked up within it.
+# Part of the statement that begins a turn: no question is begun without its entry. The right is looked up there.
 ASKED = """
-INSERT INTO workspaces_auditevent (
-    id, at, workspace_id, kind, actor_id, credential_id, action, target_kind, target_id, target_name, "right", ip,
-    details)
-SELECT gen_random_uuid(), now(), %(workspace)s, CASE WHEN m.support_until IS NULL THEN %(kind)s ELSE 'operator' END,
-    %(actor)s, %(credential)s, 'question.asked', %(target_kind)s, %(target)s, '',
-    CASE WHEN m.support_until IS NULL THEN coalesce(m.role, '') ELSE 'support' END, %(ip)s::inet, '{}'
-FROM (SELECT 1) AS one
-LEFT JOIN workspaces_membership m ON m.workspace_id = %(workspace)s AND m.user_id = %(actor)s
+    INSERT INTO workspaces_auditevent (
+        id, at, workspace_id, kind, actor_id, credential_id, action, target_kind, target_id, target_name, "right", ip,
+        details)
+    SELECT gen_random_uuid(), now(), place.workspace_id,
+        CASE WHEN m.support_until IS NULL THEN %s ELSE 'operator' END, %s::uuid, %s::uuid, 'question.asked', %s,
+        %s::uuid, '', CASE WHEN m.support_until IS NULL THEN coalesce(m.role, '') ELSE 'support' END, %s::inet, '{{}}'
+    FROM ({place}) AS place
+    LEFT JOIN workspaces_membership m ON m.workspace_id = place.workspace_id AND m.user_id = %s::uuid
 """
 
 
-def asked_statement(turn: Model, *, who: Who, workspace_id: UUID) -> tuple[str, dict[str, Any]]:
-    """Return the statement that adds that somebody asked a question; which one says the turn, until it is erased."""
+def asked_statement(turn: type[Model], turn_id: UUID, *, who: Who, place: str) -> tuple[str, tuple[Any, ...]]:
+    """Return the statement that adds that somebody asked a question; which one says the turn, until it is erased.
+
+    ``place`` selects the one ``workspace_id`` where it was asked, or no row where it was not.
+    """
     principal = Principal.of(who)
-    return ASKED, {
-        "workspace": workspace_id,
-        "kind": principal.kind,
-        "actor": principal.user_id,
-        "credential": principal.key_id or principal.widget_id,
-        "target_kind": str(turn._meta.verbose_name),
-        "target": turn.pk,
-        "ip": logs.client_ip.get(),
-    }
+    user = principal.user_id
+    credential, kind = principal.key_id or principal.widget_id, str(turn._meta.verbose_name)
+    return ASKED.format(place=place), (principal.kind, user, credential, kind, turn_id, logs.client_ip.get(), user)
 
 
 def as_lines(events: QuerySet[AuditEvent]) -> Iterator[bytes]:

@@ -70,6 +70,16 @@ async def test_unless_the_operator_opened_it(theirs, way, vendor, settings):
     assert len(vendor.requests) == 1
 
 
+@every_way
+async def test_what_one_endpoint_sets_goes_out_with_no_other_call(theirs, way, vendor, settings):
+    settings.OUTBOUND_ALLOW = [urlsplit(vendor.url).netloc]
+    cookie = {"Set-Cookie": "session=theirs; Path=/"}
+    vendor.otherwise = lambda request: Reply("Yes.", headers=cookie)
+    assert await way(theirs)
+    assert await way(theirs)
+    assert [request.headers.get("Cookie") for request in vendor.requests] == [None, None]
+
+
 @pytest.fixture
 def operators(configured, vendor, request):
     return configured(vendor.url, request.node.callspec.params["way"], workspace=None)

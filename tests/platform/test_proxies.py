@@ -39,5 +39,5 @@ def test_only_proxies_that_are_named_say_whose_address_it_is(monkeypatch, proxie
 
 
 def test_an_address_that_is_none_stays_out_of_the_log():
-    said = ("203.0.113.9", "::1", "", None, "unknown", "testclient")
-    assert [logs.address(host) for host in said] == ["203.0.113.9", "::1", None, None, None, None]
+    said = ("203.0.113.9", "::1", "fe80::1%eth0", "", None, "unknown", "testclient")
+    assert [logs.address(host) for host in said] == ["203.0.113.9", "::1", "fe80::1", None, None, None, None]

@@ -25,6 +25,22 @@ def membership(user, workspace):
     return Membership.objects.get(user=user, workspace=workspace)
 
 
+def test_who_was_an_admin_when_they_clicked_is_asked_again(acme, ann, bea, mal):
+    """The page and the API let an admin in; what counts is what they are when the workspace is theirs to change."""
+    services.change_role(membership=membership(bea, acme), role=Role.ADMIN, actor=ann)
+    friend = Membership.objects.create(workspace=acme, user=mal, role=Role.VIEWER)
+    services.change_role(membership=membership(bea, acme), role=Role.MEMBER, actor=ann)
+    for refused in (
+        lambda: services.change_role(membership=friend, role=Role.ADMIN, actor=bea),
+        lambda: services.remove_member(membership=friend, actor=bea),
+    ):
+        with pytest.raises(NotAllowed), transaction.atomic():
+            refused()
+    services.remove_member(membership=membership(bea, acme), actor=bea)
+    friend.refresh_from_db()
+    assert friend.role == Role.VIEWER
+
+
 def test_a_workspace_always_has_an_owner(acme, ann, bea):
     own = membership(ann, acme)
     for refused in (

@@ -19,7 +19,6 @@ from apps.conversations.models import Conversation, Turn
 from apps.conversations.services.keeping import title_of
 from apps.knowledge.models import KnowledgeBase
 from apps.models.models import Kind, ModelConfig
-from apps.workspaces import audit
 from apps.workspaces.errors import QuotaExceeded
 from apps.workspaces.principals import Principal, Who
 from apps.workspaces.services import quotas
@@ -135,12 +134,10 @@ async def _begin(
     }
     waiting = row["status"] == Turn.Status.QUEUED
     ENGINE.begin(request, language=translation.get_language() or "en", place=place, waiting=waiting)
-    turn = Turn(
+    return Turn(
         id=turn_id, conversation_id=row["id"], number=row["number"], client_id=client_id, parent_id=row["parent_id"],
         status=row["status"], question=question.text, options=stored, owner_process=ENGINE.process,
     )  # fmt: skip
-    await connection.execute(*audit.asked_statement(turn, who=actor, workspace_id=row["workspace_id"]))
-    return turn
 
 
 def _stored(question: _Question) -> dict[str, Any]:

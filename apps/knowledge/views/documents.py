@@ -154,7 +154,7 @@ def show_page(request: PersonRequest, slug: str, document_id: UUID, number: int)
         picture = page_pictures.draw(document, number, start=start, end=end)
     except FileNotFoundError as error:
         raise OriginalMissing from error
-    audit.opened(document, who=request.user, right=frame["role"], action="document.page_opened", page=picture.page)
+    audit.opened(document, who=request.user, action="document.page_opened", page=picture.page)
     return page_pictures.answer(picture)
 
 

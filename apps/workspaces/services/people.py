@@ -82,10 +82,11 @@ def change_role(*, membership: Membership, role: Role, actor: User) -> None:
     """Give a member another role. Owners alone make and unmake owners.
 
     Raises:
-        NotAllowed: an admin touches an owner, or makes one.
+        NotAllowed: an admin touches an owner, or makes one, or is none any more.
         LastOwner: the workspace would have none.
     """
     _lock(membership.workspace_id)
+    require("manage_people", actor=actor, workspace=membership.workspace)  # under the lock: as it is now
     membership.refresh_from_db()
     if Role.OWNER in (role, membership.role):
         _require_owner(membership.workspace, actor)
@@ -101,10 +102,12 @@ def remove_member(*, membership: Membership, actor: User) -> None:
     """Take a person out of a workspace, with all that was shared with them there and their keys to it.
 
     Raises:
-        NotAllowed: an admin removes an owner.
+        NotAllowed: an admin removes an owner, or is none any more.
         LastOwner: the workspace would have none.
     """
     _lock(membership.workspace_id)
+    if membership.user_id != actor.pk:
+        require("manage_people", actor=actor, workspace=membership.workspace)  # under the lock: as it is now
     membership.refresh_from_db()
     if membership.role == Role.OWNER and membership.user_id != actor.pk:
         _require_owner(membership.workspace, actor)
