@@ -1,0 +1,149 @@
+"""Every page, as it is looked at: wide and narrow, light and dark, in English and in Chinese.
+
+Pages are those of the access matrix that answer with a whole document, those of accounts, and those of failures. Each
+is checked by axe (WCAG 2.2 A and AA), for refusals of its policy, for errors of its scripts, and for running off its
+side, at 320 px and from right to left too. With PAGES_SHOTS naming a folder, pictures of all are left there.
+"""
+
+import os
+import re
+from pathlib import Path
+
+import axe_playwright_python
+import pytest
+from django.contrib.auth.models import AnonymousUser
+from django.shortcuts import render
+from django.test import Client, RequestFactory
+from django.urls import reverse
+from django.utils import translation
+
+from apps.common.errors import NotAllowed, NotFound, RequestTooLarge, ServiceUnavailable
+from apps.common.middleware import error_response
+from apps.workspaces.errors import QuotaExceeded
+from tests.pages.conftest import launched
+from tests.pages.indoors import SITE, answer_from, no_loop
+from tests.pages.world import furnish
+from tests.test_access_matrix import ACCOUNT_ROUTES, EXPECTED, WITH_ARGUMENTS, arguments  # noqa: F401 (fixture)
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+AXE = Path(axe_playwright_python.__file__).with_name("axe.min.js").read_text()
+WCAG = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
+ASKED = """async only => {
+    const forever = (each) => each.effect.getTiming().iterations === Infinity;
+    for (const each of document.getAnimations()) forever(each) ? each.cancel() : each.finish();
+    const found = await axe.run(document, { runOnly: only, resultTypes: ["violations"], preload: false });
+    const said = (rule) => rule.nodes.map((node) => `${rule.id}: ${node.target} ${node.any[0]?.message ?? ""}`);
+    return found.violations.flatMap(said);
+}"""
+OVERFLOW = """() => {
+    const root = document.documentElement, over = root.scrollWidth - root.clientWidth;
+    if (over <= 0) return "";
+    const wide = [...document.querySelectorAll("body *")].filter((e) => {
+        const box = e.getBoundingClientRect();
+        return box.width && (box.right > root.clientWidth + 1 || box.left < -1);
+    });
+    return `${over} px too wide: ${wide.slice(-3).map((e) => `${e.localName}.${e.className}`)}`;
+}"""
+LANGUAGES = {"en": "en-GB", "zh-hans": "zh-CN"}
+DESK, PHONE, LEAST = ({"width": width, "height": 900} for width in (1440, 390, 320))
+# What else a page shows when it is asked something.
+QUERIES = {
+    "knowledge:search-documents": "?q=business+class",
+    "knowledge:try-search": "?q=business+class",
+    "conversations:list-conversations": "?q=business",
+    "knowledge:show-knowledge-base": "?q=policy",
+}
+NOBODY = ("account_login", "account_signup", "account_reset_password")
+
+
+def pages_of(client, arguments, more):  # noqa: F811
+    """Return name → (address, response) of all routes that answer ann with a whole page, told by asking them."""
+    routes = [route for method, route in EXPECTED if method == "get" and EXPECTED[method, route][3] == 200]
+    routes += sorted(ACCOUNT_ROUTES - WITH_ARGUMENTS - {*NOBODY})
+    asked = {route: reverse(route, kwargs=arguments(route)) for route in routes}
+    asked |= {f"{route}-asked": asked[route] + query for route, query in QUERIES.items()} | more
+    answers = {name: client.get(address) for name, address in asked.items()}
+    bodies = {name: getattr(got, "content", b"") for name, got in answers.items() if got.status_code == 200}
+    whole = [name for name, body in bodies.items() if b"<html" in body[:600]]
+    return {name: (asked[name], answers[name]) for name in sorted(whole)}
+
+
+def others(language):
+    """Return name → response of pages that ann does not get by asking: signed out, and failures of each kind."""
+    nobody = Client(headers={"accept-language": language})
+    found = {route: nobody.get(reverse(route)) for route in NOBODY}
+    with translation.override(language):
+        asked = RequestFactory().get("/")
+        asked.user, asked.LANGUAGE_CODE = AnonymousUser(), language
+        failures = (NotFound(), NotAllowed(), RequestTooLarge(limit_mb=1), ServiceUnavailable(service="PostgreSQL"))
+        limited = QuotaExceeded(whose="Acme", kind="turns", limit=1, used=1)
+        found |= {f"error-{error.status}": error_response(asked, error) for error in (*failures, limited)}
+        for name in ("400", "403_csrf", "500", "account/lockout", "account/signup_closed"):
+            found[name] = render(asked, f"{name}.html")
+    for response in found.values():
+        response.status_code = 200  # a browser would log others as failures of the page
+    return found
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_page_is_for_everybody(client, ann, acme, handbook, arguments, language):  # noqa: F811
+    document, turn = furnish(acme, ann, handbook)
+    client.force_login(ann)
+    client.cookies["ks_language"] = language
+    rich = {
+        "rich-answer": reverse("conversations:show-conversation", args=[acme.slug, turn.conversation_id]),
+        "rich-source": reverse("conversations:show-source", args=[acme.slug, turn.pk, 1]),
+        "rich-document": reverse("knowledge:show-document", args=[acme.slug, document.pk]),
+        "rich-passages": reverse("knowledge:list-chunks", args=[acme.slug, document.pk]),
+    }
+    pages = pages_of(client, arguments, rich)
+    pages |= {name: (f"/ready/{name.replace('/', '-')}/", response) for name, response in others(language).items()}
+    assert len(pages) > 60
+    with launched() as chromium:
+        context = chromium.new_context(viewport=DESK, locale=LANGUAGES[language], reduced_motion="reduce")
+        answer_from(context, client, dict(pages.values()), beside=no_loop)
+        offenders = look_at({name: address for name, (address, _) in pages.items()}, context.new_page(), language)
+    assert not offenders, "\n".join(f"{name}: {said}" for name, all_ in offenders.items() for said in all_)
+
+
+def look_at(pages, tab, language):
+    """Return name → what is wrong with a page, of all pages that PAGES_ONLY matches."""
+    wrong, offenders = [], {}
+    tab.on("console", lambda message: wrong.append(f"console: {message.text}") if message.type == "error" else None)
+    tab.on("pageerror", lambda error: wrong.append(f"script: {error}"))
+    for name in filter(re.compile(os.environ.get("PAGES_ONLY", "")).search, pages):
+        wrong.clear()
+        tab.goto(SITE + pages[name])
+        look(tab, wrong, f"{name}.{language}".replace(":", "-").replace("/", "-"))
+        if wrong:
+            offenders[name] = sorted(set(wrong))
+    return offenders
+
+
+def look(tab, wrong, name):
+    """Look at the page in ``tab`` in all ways; add what is wrong."""
+    tab.evaluate(AXE)
+    colours = {"type": "rule", "values": ["color-contrast"]}
+    everything = {"type": "tag", "values": WCAG}
+    for size, theme, rules in (
+        (DESK, "light", everything), (DESK, "dark", colours), (PHONE, "dark", everything), (PHONE, "light", colours)
+    ):  # fmt: skip
+        tab.set_viewport_size(size)
+        tab.emulate_media(color_scheme=theme)
+        wrong += [f"{size['width']} {theme}: {said}" for said in tab.evaluate(ASKED, rules)]
+        photograph(tab, f"{name}.{theme}.{size['width']}")
+        if said := tab.evaluate(OVERFLOW):
+            wrong.append(f"{size['width']}: {said}")
+    for size, direction in ((LEAST, "ltr"), (LEAST, "rtl"), (DESK, "rtl")):
+        tab.set_viewport_size(size)
+        tab.evaluate("dir => { document.documentElement.dir = dir }", direction)
+        if said := tab.evaluate(OVERFLOW):
+            wrong.append(f"{size['width']} {direction}: {said}")
+    tab.set_viewport_size(DESK)
+    tab.emulate_media(color_scheme="light")
+
+
+def photograph(tab, name):
+    if (folder := os.environ.get("PAGES_SHOTS")) and re.search(os.environ.get("PAGES_ONES", ""), name):
+        tab.screenshot(path=Path(folder) / f"{name}.png", full_page=True)
