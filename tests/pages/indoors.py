@@ -2,7 +2,7 @@
 
 import asyncio
 import mimetypes
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from urllib.parse import urlsplit
 
 from django.contrib.staticfiles import finders
@@ -21,11 +21,11 @@ def no_loop():
         asyncio._set_running_loop(loop)
 
 
-def answer_from(context, client, ready, *, beside=nullcontext):
+def answer_from(context, client, ready=None):
     """Let ``client`` answer what the tabs of ``context`` ask for; sockets open and stay silent.
 
-    ``ready`` has responses by address that are given in its place. ``beside=no_loop`` where the rows were made before
-    Playwright began: Django's connection in a running loop is another than outside of it, and sees no open transaction.
+    ``ready`` has responses by address that are given in its place. Rows must be made before Playwright begins (use
+    ``launched``, not the fixture): Django's connection in a running loop is another, and sees no open transaction.
     """
 
     def answer(route):
@@ -37,8 +37,8 @@ def answer_from(context, client, ready, *, beside=nullcontext):
         headers = {name: value for name, value in route.request.headers.items() if name != "cookie"}
         sent = {"data": route.request.post_data_buffer or b"", "content_type": headers.pop("content-type", "")}
         address = f"{asked.path}?{asked.query}" if asked.query else asked.path
-        with beside():
-            got = ready.get(address) or client.generic(route.request.method, address, headers=headers, **sent)
+        with no_loop():
+            got = (ready or {}).get(address) or client.generic(route.request.method, address, headers=headers, **sent)
         kept = {name: value for name, value in got.headers.items() if name.lower() != "content-length"}
         route.fulfill(status=got.status_code, headers=kept, body=got.getvalue())
 

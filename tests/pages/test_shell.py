@@ -8,6 +8,7 @@ from django.contrib.staticfiles import finders
 from django.urls import reverse
 from playwright.sync_api import expect
 
+from tests.pages.conftest import launched
 from tests.pages.indoors import SITE, answer_from
 
 FIRST_LOAD = 150_000  # bytes, compressed
@@ -63,13 +64,16 @@ def test_a_first_load_is_small(client, ann, acme, handbook):
 
 
 @pytest.fixture
-def tab(chromium, client, ann, acme, handbook, new_tab):
-    """A tab that ann's client answers, at the workspace's first page."""
+def tab(client, ann, acme, handbook, faults):
+    """A tab that ann's client answers, at a page of the workspace."""
     client.force_login(ann)
-    page = new_tab(reduced_motion="reduce", contrast="more")
-    answer_from(page.context, client, {})
-    page.goto(SITE + reverse("workspaces:list-members", args=[acme.slug]))
-    return page
+    with launched() as chromium:
+        context = chromium.new_context(locale="en-GB", reduced_motion="reduce", contrast="more")
+        answer_from(context, client)
+        page = context.new_page()
+        faults.watch(page)
+        page.goto(SITE + reverse("workspaces:list-members", args=[acme.slug]))
+        yield page
 
 
 @pytest.mark.browser
@@ -118,7 +122,7 @@ def test_a_keyboard_meets_the_way_past_the_menu_first_and_sees_where_it_is(tab):
 
 
 @pytest.mark.browser
-def test_less_motion_and_more_contrast_are_honoured(tab):
+def test_less_motion_and_more_contrast_are_honoured_and_being_offline_is_said(tab):
     said = tab.evaluate(
         """() => {
             const style = getComputedStyle(document.documentElement);
@@ -128,10 +132,6 @@ def test_less_motion_and_more_contrast_are_honoured(tab):
         }"""
     )
     assert said == ["1ms", "none", True]
-
-
-@pytest.mark.browser
-def test_being_offline_is_said_until_it_is_over(tab):
     tab.context.set_offline(True)
     expect(tab.locator("#offline")).to_be_visible()
     tab.context.set_offline(False)
