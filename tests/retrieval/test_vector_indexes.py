@@ -103,9 +103,14 @@ async def test_it_is_set_aside_while_many_come_in_and_built_again(ann, bases, in
     assert in_thread(vector_indexes._existing) == {}
     assert await found(ann, large, top_k=10) == before
     monkeypatch.setattr(vector_indexes, "QUEUE", 1)
+    monkeypatch.setattr(vector_indexes, "OF_A_DOCUMENT", 1_000)
     in_thread(Document.objects.filter(name="other.md").update, status="uploaded")
     assert in_thread(maintain).built == ()  # a queue of documents is on its way
     in_thread(Document.objects.filter(name="other.md").update, status="indexed")
     assert in_thread(maintain).built == (name,)
     in_thread(Document.objects.filter(name="other.md").update, status="uploaded")
+    monkeypatch.setattr(vector_indexes, "SHARE", 0.001)
+    assert not in_thread(vector_indexes.set_aside, large.pk, DIMENSIONS, vector_indexes.MANY)  # little beside the rest
+    assert in_thread(maintain) == vector_indexes.Outcome()
+    monkeypatch.setattr(vector_indexes, "SHARE", 10)
     assert in_thread(vector_indexes.set_aside, large.pk, DIMENSIONS, 10)

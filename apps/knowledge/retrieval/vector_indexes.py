@@ -23,7 +23,9 @@ MOST_DIMENSIONS = 4_000  # that an index of half-precision vectors can have; abo
 LINKS, EFFORT = 16, 128  # of HNSW: neighbours of a node, candidates while building
 MEMORY = "512MB"  # for building: about 400,000 vectors of 384 dimensions; a larger graph is built on disk, slowly
 MANY = 1_000  # vectors of one document, and
-QUEUE = 50  # documents of one base that wait: more than an index is worth keeping for
+QUEUE = 50  # documents of one base that wait: more than an index is worth keeping for, if they are
+SHARE = 10  # at least a tenth of what is in it: writing those in costs about as much as building it anew
+OF_A_DOCUMENT = 20  # vectors, roughly
 LOCK = 0x766563746F72  # advisory: one builder at a time in the whole database
 
 
@@ -51,8 +53,12 @@ def maintain(*, large: int = LARGE, small: int = SMALL) -> Outcome:
             return Outcome()
         there = _existing()
         kept = _wanted(small)
-        busy = _busy()
-        wanted = {name: base for name, base in _wanted(large).items() if base[0] not in busy}
+        waiting = _waiting()
+        wanted = {
+            name: (base, dimensions)
+            for name, (base, dimensions, size) in _wanted(large).items()
+            if not _is_rush(waiting.get(base, 0), size)
+        }
         stale = [name for name, valid in there.items() if not valid or name not in kept]
         for name in stale:
             _run(f'DROP INDEX CONCURRENTLY IF EXISTS "{name}"')
@@ -65,10 +71,14 @@ def maintain(*, large: int = LARGE, small: int = SMALL) -> Outcome:
 def set_aside(base_id: UUID, dimensions: int, incoming: int) -> bool:
     """Drop a base's index before many vectors come in: into an index they go at a few hundred a second.
 
-    Many are ``incoming`` ones of a document, or a long queue of the base. Until ``maintain`` builds the index
-    again, beside the traffic, the base is scanned exactly. Not in a transaction; True if there was one to drop.
+    Many are ``incoming`` ones of a document, or a long queue of the base, measured by what is there. Until
+    ``maintain`` builds the index again, beside the traffic, the base is scanned exactly. Not in a transaction; True
+    if there was one to drop.
     """
-    if not _is_there(index_name(base_id, dimensions)) or (incoming < MANY and base_id not in _busy()):
+    size = _size(index_name(base_id, dimensions))
+    if size is None:
+        return False
+    if incoming < max(MANY, size / SHARE) and not _is_rush(_waiting(base_id).get(base_id, 0), size):
         return False
     with without(base_id, dimensions) as mine:
         return mine
@@ -79,27 +89,34 @@ def without(base_id: UUID, dimensions: int) -> Iterator[bool]:
     """Drop a base's index and let nobody build it meanwhile. False where another round is at work: it may be there."""
     with _alone() as mine:
         name = index_name(base_id, dimensions)
-        if mine and _is_there(name):
+        if mine and _size(name) is not None:
             _run(f'DROP INDEX CONCURRENTLY IF EXISTS "{name}"')
         yield mine
 
 
-def _is_there(name: str) -> bool:
+def _size(name: str) -> float | None:
+    """Return about how many vectors an index has, None where there is no such index."""
     with connection.cursor() as cursor:
-        cursor.execute("SELECT to_regclass(%s)", [name])
-        return bool(cursor.fetchone() != (None,))
+        cursor.execute("SELECT greatest(reltuples, 0) FROM pg_class WHERE oid = to_regclass(%s)", [name])
+        row = cursor.fetchone()
+        return None if row is None else float(row[0])
 
 
-def _busy() -> set[UUID]:
-    """Return the bases in which so many documents wait that an index would be in their way."""
+def _is_rush(waiting: int, size: float) -> bool:
+    return waiting >= QUEUE and waiting * OF_A_DOCUMENT >= size / SHARE
+
+
+def _waiting(base_id: UUID | None = None) -> dict[UUID, int]:
+    """Return how many documents wait to be searchable, by base; of one base if it is given."""
     with connection.cursor() as cursor:
         cursor.execute(
-            """SELECT knowledge_base_id FROM knowledge_document
+            """SELECT knowledge_base_id, count(*) FROM knowledge_document
                WHERE status IN ('uploaded', 'parsing', 'parsed', 'indexing') AND deleted_at IS NULL
-               GROUP BY 1 HAVING count(*) >= %s""",
-            [QUEUE],
+                   AND (%s::uuid IS NULL OR knowledge_base_id = %s::uuid)
+               GROUP BY 1""",
+            [base_id, base_id],
         )
-        return {base for (base,) in cursor.fetchall()}
+        return dict(cursor.fetchall())
 
 
 @contextmanager
@@ -125,20 +142,20 @@ def _existing() -> dict[str, bool]:
         return dict(cursor.fetchall())
 
 
-def _wanted(least: int) -> dict[str, tuple[UUID, int]]:
-    """Return base and dimensions by index name, of the bases that have at least so many vectors.
+def _wanted(least: int) -> dict[str, tuple[UUID, int, int]]:
+    """Return base, dimensions and how many vectors, by index name, of the bases that have at least so many.
 
     Plan: one pass over the index of vectors by base; for a job, not for a request.
     """
     with connection.cursor() as cursor:
         cursor.execute(
-            """SELECT b.id, b.dimensions FROM knowledge_knowledgebase b JOIN (
+            """SELECT b.id, b.dimensions, v.n FROM knowledge_knowledgebase b JOIN (
                    SELECT knowledge_base_id AS id, count(*) AS n FROM knowledge_chunkvector GROUP BY 1
                ) v USING (id)
                WHERE b.deleted_at IS NULL AND v.n >= %s AND b.dimensions BETWEEN 1 AND %s""",
             [least, MOST_DIMENSIONS],
         )
-        return {index_name(base, dimensions): (base, dimensions) for base, dimensions in cursor.fetchall()}
+        return {index_name(base, dimensions): (base, dimensions, n) for base, dimensions, n in cursor.fetchall()}
 
 
 def _build(name: str, base: UUID, dimensions: int) -> None:
