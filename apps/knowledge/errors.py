@@ -289,6 +289,15 @@ class FolderRefused(InvalidInput):
     user_message = _("The folder cannot be put there: it would be inside itself, or more than %(deepest)s levels deep.")
 
 
+class SandboxBusy(KnowSphereError):
+    """Other files are being read here, and who waits for a page would wait too long."""
+
+    code = "sandbox_busy"
+    status = 503
+    retryable = True
+    user_message = _("The source cannot be shown now. Try again.")
+
+
 class NameTaken(Conflict):
     """Another knowledge base of the workspace has this name."""
 

@@ -1,16 +1,22 @@
 """Pages of PDF documents as people know them, drawn in the sandbox with a passage highlighted."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from uuid import UUID
+
 from django.http import HttpResponse
 
 from apps.knowledge import sheets
-from apps.knowledge.errors import BrokenFile
+from apps.knowledge.errors import BrokenFile, SandboxBusy
 from apps.knowledge.models import Document
 from apps.knowledge.parsers.content_types import PDF
 from apps.knowledge.parsers.parsed import Picture
 from apps.knowledge.sandbox import reader
 from apps.knowledge.sandbox.limits import Limits
+from apps.workspaces.models import User
 
-LIMITS = Limits(wall_s=20.0, cpu_s=15, output_bytes=32 << 20)  # somebody waits for it
+LIMITS = Limits(wall_s=8.0, cpu_s=8, output_bytes=32 << 20)  # somebody waits for it, and others for the sandbox
+WAIT_S = 5.0  # for the sandbox; the text is there meanwhile
 KEPT_S = 300  # by the reader's own browser: they step to and fro between sources
 
 
@@ -19,22 +25,39 @@ def can_be_drawn(document: Document) -> bool:
     return document.content_type == PDF
 
 
-def draw(document: Document, number: int, *, start: str = "", end: str = "") -> Picture:
+def draw(document: Document, number: int, *, actor: User, start: str = "", end: str = "") -> Picture:
     """Return page ``number``, from 1, with what stands from ``start`` to ``end`` of the Markdown highlighted.
 
     Both come from an address, so anything may be in them. Where the words stand on one of the next pages, that page.
 
     Raises:
+        SandboxBusy: the one before of theirs is being drawn, or those of others took too long.
         FileNotFoundError: the store has lost the original.
         DocumentFailure: the page cannot be drawn.
     """
-    marked = sheets.words_between(document, start, end)
-    password = document.password.reveal() if document.password else ""
-    with document.file.open("rb") as file:
-        drawn = reader.read(file, PDF, page=number, marked=marked, password=password, limits=LIMITS)
+    with _one_of(actor.pk):
+        marked = sheets.words_between(document, start, end)
+        password = document.password.reveal() if document.password else ""
+        with document.file.open("rb") as file:
+            drawn = reader.read(file, PDF, page=number, marked=marked, password=password, limits=LIMITS, wait_s=WAIT_S)
     if not drawn.pictures:
         raise BrokenFile(reason="no picture")
     return drawn.pictures[0]
+
+
+_drawing: dict[UUID, object] = {}
+
+
+@contextmanager
+def _one_of(person: UUID) -> Iterator[None]:
+    """Hold a person's one place at this process's sandbox, so that their many tabs leave it to others."""
+    mine = object()
+    if _drawing.setdefault(person, mine) is not mine:
+        raise SandboxBusy
+    try:
+        yield
+    finally:
+        del _drawing[person]
 
 
 def answer(picture: Picture) -> HttpResponse:

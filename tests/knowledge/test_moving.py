@@ -9,7 +9,9 @@ from apps.knowledge.models import Chunk, ChunkVector, Document, Job, KnowledgeBa
 from apps.knowledge.retrieval.search import search
 from apps.knowledge.services import moving
 from apps.knowledge.services.jobs import advance_jobs, cancel_job
+from apps.models.errors import ModelUnavailable
 from apps.models.models import ModelConfig
+from apps.workspaces.services import Subject, share
 from tests.vendor import Reply
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -133,3 +135,55 @@ def test_stopped_it_leaves_nothing_behind(ingest, other, handbook, ann):
         services.move_to_model(knowledge_base=base, model=base.embedding_model, actor=ann)
     assert Job.objects.filter(kind="embed").count() == 1
     assert Document.objects.get().status == "indexed"
+
+
+@pytest.mark.parametrize("then", ["", OTHER, "openai_compatible:third"])
+def test_what_comes_too_late_for_a_move_that_was_stopped_is_in_no_other(
+    ingest, other, handbook, ann, acme, monkeypatch, in_thread, then
+):
+    """Stopped, and another begun, while the model embeds for the first."""
+    ingest(LONG)
+    ModelConfig.objects.create(
+        workspace=acme, kind="embedding", name="third", base_url=other.url, configuration={"dimensions": 8}
+    )
+    stopped = services.move_to_model(knowledge_base=handbook, model=OTHER, actor=ann)
+    stopped = Job.objects.select_related("knowledge_base").get(pk=stopped.pk)
+    old = KnowledgeBase.objects.get().embedding_model
+    real, began = moving.gateway.embed_with_tokens_now, []
+
+    def embed(*args, **more):
+        cancel_job(job=Job.objects.get(pk=stopped.pk), actor=ann)
+        if then:
+            base = KnowledgeBase.objects.get()
+            began.append(services.move_to_model(knowledge_base=base, model=then, actor=ann))
+            other_worker = in_thread(lambda: began.append(moving.advance(began[0])))
+            other_worker.join(20)
+        return real(*args, **more)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(moving.gateway, "embed_with_tokens_now", embed)
+        assert not moving.advance(stopped)
+    assert NextVector.objects.count() == 0
+    assert began[1:] == ([False] if then else [])  # one worker at a time in a base
+    turns()
+    assert KnowledgeBase.objects.get().embedding_model == (then or old)
+
+
+def test_who_manages_a_base_moves_it_to_a_model_that_they_may_choose(ingest, other, handbook, ann, bea, acme):
+    ingest("# A\n\nShort.")
+    ModelConfig.objects.create(kind="embedding", name="other", base_url=other.url, configuration={"dimensions": 8})
+    restricted = ModelConfig.objects.get(workspace=acme)  # called before the operator's of the same name
+    restricted.restricted = True
+    restricted.save()
+    share(row=handbook, subject=Subject(user=bea), level="manage", actor=ann)
+    handbook.refresh_from_db()
+    with pytest.raises(ModelUnavailable) as refused:
+        services.move_to_model(knowledge_base=handbook, model=OTHER, actor=bea)
+    with pytest.raises(ModelUnavailable) as unknown:
+        services.move_to_model(knowledge_base=handbook, model="openai_compatible:none", actor=bea)
+    assert refused.value.details == {**unknown.value.details, "model": "other"}
+    assert not Job.objects.filter(kind="embed").exists()
+    share(row=restricted, subject=Subject(user=bea), level="read", actor=ann)
+    services.move_to_model(knowledge_base=handbook, model=OTHER, actor=bea)
+    turns()
+    assert KnowledgeBase.objects.get().embedding_model == OTHER

@@ -96,6 +96,18 @@ def test_an_act_reaches_all_that_the_filter_shows_on_whichever_page(post, get, d
     assert Document.objects.get(deleted_at__isnull=True).name == "0.md"
 
 
+def test_an_act_on_all_in_a_folder_that_is_gone_reaches_nothing(post, documents, handbook, acme, ann):
+    gone = services.create_folder(knowledge_base=handbook, name="Gone", actor=ann)
+    services.delete_folder(folder=gone, actor=ann)
+    base = services.create_knowledge_base(workspace=acme, name="Another", actor=ann)
+    elsewhere = services.create_folder(knowledge_base=base, name="Elsewhere", actor=ann)
+    for folder in (gone.pk, elsewhere.pk, "x"):
+        for query in (".md", ""):
+            answer = post("act-on-documents", handbook.pk, act="delete", all="1", q=query, in_folder=folder)
+            assert answer.status_code == 404, (folder, query)
+    assert Document.objects.filter(deleted_at=None).count() == 2
+
+
 def test_readers_do_not_see_what_was_switched_off_and_changes_that_found_no_passage_are_listed(
     post, get, client, documents, embedder, ann, bea, acme
 ):

@@ -19,7 +19,7 @@ from threading import Lock
 from typing import IO, Any
 
 from apps.common.text import storable
-from apps.knowledge.errors import FAILURES, BrokenFile, DocumentFailure, ParseMemory, ParseTimeout, failure
+from apps.knowledge.errors import FAILURES, BrokenFile, DocumentFailure, ParseMemory, ParseTimeout, SandboxBusy, failure
 from apps.knowledge.parsers import TEXT_TYPES
 from apps.knowledge.parsers.illustrations import LARGEST, PICTURE_NAME
 from apps.knowledge.parsers.parsed import Parsed, Picture
@@ -93,14 +93,17 @@ def read(
     marked: str | None = None,
     check: Callable[[], None] = lambda: None,
     limits: Limits | None = None,
+    wait_s: float = -1,
 ) -> Parsed:
     """Read a file in the sandbox; or recognise the text of one ``page``, from 1, of a PDF or picture.
 
     With ``marked`` the page of a PDF is drawn instead, those words highlighted on it.
 
     ``check`` is called four times a second while it is read; what it raises ends the reading at once.
+    ``wait_s`` bounds the wait for the files of others; by default it lasts as long as they do.
 
     Raises:
+        SandboxBusy: they took longer.
         DocumentFailure: of the kind that the parser named, or parse_timeout, parse_memory,
             broken_file for what ended it.
     """
@@ -116,13 +119,17 @@ def read(
         "memory_bytes": limits.memory_bytes,
         "output_bytes": limits.output_bytes,
     }
-    with _channel.lock:
+    if not _channel.lock.acquire(timeout=wait_s):
+        raise SandboxBusy
+    try:
         for _ in range(2):
             try:
                 return _read_once(file, request, check, limits)
             except ConnectionError:
                 continue  # the sandbox itself was killed, not by its own limits: once more in a new one
         raise BrokenFile(reason="it ended the sandbox twice")
+    finally:
+        _channel.lock.release()
 
 
 def _read_once(file: IO[bytes], request: dict[str, Any], check: Callable[[], None], limits: Limits) -> Parsed:

@@ -178,6 +178,10 @@ def cancel_job(*, job: Job, actor: User) -> None:
     """
     now = timezone.now()
     with transaction.atomic():
+        if (
+            job.kind == Job.Kind.EMBED
+        ):  # what writes vectors, or switches them, holds the base and then looks at the job
+            KnowledgeBase.objects.select_for_update(no_key=True).get(pk=job.knowledge_base_id)
         open_ = Job.objects.filter(pk=job.pk).active()
         if not open_.update(
             cancel_requested=True, status=Job.Status.CANCELLED, finished_at=now, changed_at=now, stage=""

@@ -21,12 +21,14 @@ from apps.common.text import storable
 from apps.knowledge.errors import JobActive
 from apps.knowledge.index_text import EMBEDDED_LEVELS, POSTED_LEVELS, embedding_input
 from apps.knowledge.models import Chunk, Job, KnowledgeBase, NextVector, PassageTokens
-from apps.knowledge.querysets import ChunkQuerySet
+from apps.knowledge.querysets import ChunkQuerySet, JobQuerySet
 from apps.knowledge.retrieval import vector_indexes
 from apps.knowledge.storage_moves import alone, switch_vectors
 from apps.models import gateway
 from apps.models.accounting import Caller, charged_to
 from apps.models.chat import ResolvedModel
+from apps.models.errors import ModelUnavailable
+from apps.models.models import ModelConfig
 from apps.workspaces import audit
 from apps.workspaces.models import User
 
@@ -35,7 +37,7 @@ logger = logging.getLogger(__name__)
 TURN = "apps.knowledge.tasks.advance_jobs"
 SLICE_S = 10.0  # of one turn; then other work has its turn
 BATCH, PAGE = 32, 1_024
-LOCK = 0x6D6F7665  # advisory, with the job's id: one worker at a time embeds for a job
+LOCK = 0x6D6F7665  # advisory, with the base's id: one worker at a time embeds for a base
 
 
 def move_to_model(*, knowledge_base: KnowledgeBase, model: str, actor: User) -> Job:
@@ -43,7 +45,7 @@ def move_to_model(*, knowledge_base: KnowledgeBase, model: str, actor: User) -> 
 
     Raises:
         InvalidInput: none is named, or it is the base's own. JobActive: the base is moving already.
-        ModelError: the model is not configured, or does not answer. Nothing was begun.
+        ModelError: the model is not configured, not theirs to choose, or does not answer. Nothing was begun.
     """
     model = storable(model)
     if not model:
@@ -51,6 +53,9 @@ def move_to_model(*, knowledge_base: KnowledgeBase, model: str, actor: User) -> 
     wanted = gateway.resolve_reference("embedding", model, workspace_id=knowledge_base.workspace_id)
     if wanted.reference == knowledge_base.embedding_model:
         raise InvalidInput(field="model", reason=_("it is the one in use"))
+    # The very row that is called: another one of its name may be open to them.
+    if wanted.id and not ModelConfig.objects.visible_to(actor).filter(pk=wanted.id).exists():
+        raise ModelUnavailable(model=wanted.name, reason=_("it is not configured any more"))
     with charged_to(Caller(knowledge_base.workspace_id, actor.pk)):
         dimensions = wanted.dimensions or gateway.embed_now(wanted, ["dimension"], purpose="passage").shape[1]
     job = Job(
@@ -65,7 +70,8 @@ def move_to_model(*, knowledge_base: KnowledgeBase, model: str, actor: User) -> 
     try:
         with transaction.atomic():
             job.save(force_insert=True)
-            if knowledge_base.next_model != wanted.reference:  # else what an earlier try has embedded is kept
+            locked = KnowledgeBase.objects.select_for_update(no_key=True).get(pk=knowledge_base.pk)
+            if locked.next_model != wanted.reference:  # else what an earlier try has embedded is kept
                 NextVector.objects.filter(knowledge_base_id=knowledge_base.pk).delete()
             knowledge_base.next_model, knowledge_base.next_dimensions = wanted.reference, dimensions
             knowledge_base.save(update_fields=["next_model", "next_dimensions"])
@@ -79,7 +85,7 @@ def move_to_model(*, knowledge_base: KnowledgeBase, model: str, actor: User) -> 
 
 def advance(job: Job) -> bool:
     """Embed for a while, and switch when all is there; False if another worker is at it, or the job has ended."""
-    with alone(LOCK, job.pk) as mine:
+    with alone(LOCK, job.knowledge_base_id) as mine:
         if not mine or job.knowledge_base.deleted_at:
             return False
         base = job.knowledge_base
@@ -96,7 +102,7 @@ def advance(job: Job) -> bool:
                             if not mine:
                                 break
                     for batch in _batches(base, until):
-                        _embed(base, batch, model)
+                        _embed(job, batch, model)
                         if not _note(job):
                             return False
         except gateway.ModelError as error:  # what is embedded stays for another try
@@ -124,9 +130,11 @@ def _batches(base: KnowledgeBase, until: float) -> Iterator[list[Chunk]]:
             yield found[at : at + BATCH]
 
 
-def _embed(base: KnowledgeBase, chunks: Sequence[Chunk], model: ResolvedModel) -> None:
+def _embed(job: Job, chunks: Sequence[Chunk], model: ResolvedModel) -> None:
+    """Keep the vectors of these chunks, unless the job has ended while the model made them."""
     import numpy as np
 
+    base = job.knowledge_base
     texts = [embedding_input(chunk.document.name, chunk.heading, chunk.text) for chunk in chunks]
     vectors, tokens = gateway.embed_with_tokens_now(model, texts)
     rows = [
@@ -144,6 +152,10 @@ def _embed(base: KnowledgeBase, chunks: Sequence[Chunk], model: ResolvedModel) -
         if each and chunk.level in POSTED_LEVELS
     ]
     with transaction.atomic():
+        # Who stops the move has been here before, or waits until these are written and then deletes them.
+        locked = KnowledgeBase.objects.select_for_update(no_key=True).get(pk=base.pk)
+        if locked.next_model != model.reference or not _unstopped(job).exists():
+            return
         # A document that is indexed anew meanwhile has taken its chunks along: what is kept must have a chunk.
         alive = set(
             _to_embed(base)
@@ -160,8 +172,7 @@ def _note(job: Job) -> bool:
     done = NextVector.objects.filter(knowledge_base_id=job.knowledge_base_id).count()
     now = timezone.now()
     fields: dict[str, Any] = {"status": Job.Status.RUNNING, "stage": "embedding", "changed_at": now}
-    active = Job.objects.filter(pk=job.pk, cancel_requested=False).active()
-    return bool(active.update(position=done, total=max(done, job.total), result={"done": done}, **fields))
+    return bool(_unstopped(job).update(position=done, total=max(done, job.total), result={"done": done}, **fields))
 
 
 @transaction.atomic
@@ -187,9 +198,12 @@ def abandon(base: KnowledgeBase) -> None:
     KnowledgeBase.objects.filter(pk=base.pk).update(next_model="", next_dimensions=None)
 
 
+def _unstopped(job: Job) -> JobQuerySet:
+    return Job.objects.filter(pk=job.pk, cancel_requested=False).active()
+
+
 def _end(job: Job, status: Job.Status, **fields: Any) -> int:
     now = timezone.now()
     count = NextVector.objects.filter(knowledge_base_id=job.knowledge_base_id).count()
     fields |= {"finished_at": now, "changed_at": now, "position": count, "total": count, "result": {"done": count}}
-    active = Job.objects.filter(pk=job.pk, cancel_requested=False).active()
-    return active.update(status=status, stage="", **fields)
+    return _unstopped(job).update(status=status, stage="", **fields)

@@ -151,7 +151,7 @@ def show_page(request: PersonRequest, slug: str, document_id: UUID, number: int)
         raise NotFound
     start, end = (request.GET.get(name, "") for name in ("start", "end"))
     try:
-        picture = page_pictures.draw(document, number, start=start, end=end)
+        picture = page_pictures.draw(document, number, actor=request.user, start=start, end=end)
     except FileNotFoundError as error:
         raise OriginalMissing from error
     audit.opened(document, who=request.user, action="document.page_opened", page=picture.page)

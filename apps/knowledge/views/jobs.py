@@ -36,7 +36,7 @@ def act_on_documents(request: PersonRequest, slug: str, base_id: UUID) -> HttpRe
     base = get_object_or_404(bases, pk=base_id)
     documents = Document.objects.editable_by(request.user).filter(knowledge_base=base)
     documents = (
-        _all_shown(request, documents)
+        _all_shown(request, base, documents)
         if request.POST.get("all")
         else documents.among(request.POST.getlist("documents"))
     )
@@ -62,10 +62,15 @@ def act_on_documents(request: PersonRequest, slug: str, base_id: UUID) -> HttpRe
     return back
 
 
-def _all_shown(request: PersonRequest, documents: DocumentQuerySet) -> DocumentQuerySet:
-    """Return all that the filter of the table lets through, on whichever of its pages."""
+def _all_shown(request: PersonRequest, base: KnowledgeBase, documents: DocumentQuerySet) -> DocumentQuerySet:
+    """Return all that the filter of the table lets through, on whichever of its pages.
+
+    A folder that is not there any more is an error: without it the filter would let the whole base through.
+    """
     posted = request.POST
-    folder = Folder.objects.visible_to(request.user).named_by(posted.get("in_folder", "")).first()
+    wanted = posted.get("in_folder", "")
+    folders = Folder.objects.visible_to(request.user).filter(knowledge_base=base)
+    folder = get_object_or_404(folders.named_by(wanted)) if wanted else None
     return documents.shown(
         name=posted.get("q", "").strip(), state=posted.get("state", ""), tag=posted.get("with_tag", ""), folder=folder
     )
