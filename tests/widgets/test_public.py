@@ -9,13 +9,12 @@ import time
 import pytest
 from django.contrib.staticfiles import finders
 from django.test import Client
-from django.urls import get_resolver
 
 from apps.agents.models import Agent
 from apps.common.fields import Secret
 from apps.widgets import services, showing, tokens
 from apps.widgets.models import Use, Visitor
-from tests.test_access_matrix import our_routes
+from tests.access.world import routes
 
 SHOP = "https://shop.example"
 ROUTES = {
@@ -44,7 +43,7 @@ def session_of(client, widget, origin=SHOP):
 
 
 def test_these_routes_are_open_and_no_others():
-    assert {route for route in our_routes(get_resolver().url_patterns) if route.startswith("widget:")} == ROUTES
+    assert {route for route, _ in routes() if route.startswith("widget:")} == ROUTES
 
 
 def test_the_loader_is_small_and_may_be_loaded_anywhere(client, db):
