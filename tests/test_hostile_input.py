@@ -4,9 +4,8 @@ import pytest
 from django.db import transaction
 from django.urls import reverse
 
-from tests import test_access_matrix
-
-EXPECTED, arguments = test_access_matrix.EXPECTED, test_access_matrix.arguments
+from tests.access.conftest import world  # noqa: F401 (fixture)
+from tests.access.tables import EXPECTED
 
 VALUES = ["\x00", "\ud800", "9" * 5000, "-1", "1e400", "٣", "%", "_", "\\", "'\"<svg onload=1>", "a" * 20_000, "\u202e"]
 PARAMETERS = ("before", "at", "page", "q", "state", "row", "kb", "chunk", "start", "end", "first", "next", "language")
@@ -15,6 +14,11 @@ FIELDS = ("name", "description", "text", "kb", "client_id", "email", "level", "l
 
 def quoted(value):
     return value.encode("utf-8", "surrogatepass").hex(" ").replace(" ", "%").join(["%", ""])
+
+
+@pytest.fixture
+def arguments(world):  # noqa: F811
+    return world.arguments
 
 
 @pytest.fixture
