@@ -28,7 +28,7 @@ class RowAdmin(admin.ModelAdmin[Any]):
     list_per_page = 50
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return bool(request.user.is_active and request.user.is_staff)
+        return bool(request.user.is_active and request.user.is_superuser)
 
     def has_module_permission(self, request: HttpRequest) -> bool:
         return self.has_view_permission(request)

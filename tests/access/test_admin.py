@@ -150,8 +150,11 @@ def written(field):
 @pytest.fixture
 def tainted(world):
     """Write the canary into every text of the first row of every table; return what could not be."""
-    left = []
-    for model in ours():
+    from apps.workspaces.models import AuditEvent
+
+    left, tale = [], {"target_name": CANARY, "details": {"text": CANARY}}
+    AuditEvent.objects.create(workspace=world.acme, actor=world.ann, kind="person", action="a.b", **tale)
+    for model in set(ours()) - {AuditEvent}:  # which is only ever added to
         row = model.objects.first()
         for field in texts(model) if row else ():
             try:

@@ -16,9 +16,10 @@ AS_SOMEBODY = {
     "ask": ["How long is leave?", "--kb", "Handbook"],
     "ingest": ["/etc/hostname", "--kb", "Handbook"],
     "mcp": [],
+    "evaluate": ["/etc/hostname", "--kind", "intent"],
 }
 OF_THE_SERVER = {
-    "backup", "build_intents", "build_sample", "build_token_centre", "demo", "document_errors", "evaluate", "restore",
+    "backup", "build_intents", "build_sample", "build_token_centre", "demo", "document_errors", "restore",
     "rotate_master_key", "setup",
 }  # fmt: skip
 

@@ -26,8 +26,8 @@ READERS = {"member", "department", "admin", "owner", "key"}
 READS = {
     "doc_retrieval": lambda document, passage: {"query": "days of leave"},
     "grep_chunks": lambda document, passage: {"pattern": "zebra[f]inch"},
-    "list_chunks": lambda document, passage: {"chunk_ids": [str(passage.pk)]},
-    "get_document_info": lambda document, passage: {"document_ids": [str(document.pk)]},
+    "list_chunks": lambda document, passage: {"ids": [str(passage.pk)]},
+    "get_document_info": lambda document, passage: {"documents": [str(document.pk)]},
 }
 REACH_NO_DOCUMENT = {"web_fetch", "web_search", "write_plan"}
 BY_CONVERSATION = {"get_stored_data"}  # what a turn of one's own put away: tests/agents/test_withdrawn.py
@@ -96,7 +96,8 @@ async def test_a_tool_shows_what_its_asker_may_read(place, acme, scripted_model,
             if message.get("tool_call_id") == f"k-{name}" and CANARY in message["content"]
         ]
         if set(told) != (set(READS) if persona in READERS else set()):
-            wrong.append((persona, told, outcome.status, outcome.error))
+            said = {m["tool_call_id"]: m["content"] for m in vendor.requests[-1].messages if m["role"] == "tool"}
+            wrong.append((persona, told, outcome.status, outcome.error, said))
         if persona not in READERS and CANARY in str((outcome.text, outcome.sources, talk.sink.events)):
             wrong.append((persona, "events"))
     assert wrong == []

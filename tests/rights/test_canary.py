@@ -36,14 +36,13 @@ def theirs(acme, make_base, add_passages):  # noqa: F811
 def every_call(theirs):
     """Tool calls that ask for what is A's by words, by pattern and by id."""
     document, passage = theirs
-    ids = {"document_id": str(document.pk)}
     return [
         call("doc_retrieval", {"query": "days of leave"}, "k1"),
         call("grep_chunks", {"pattern": "zebra[f]inch"}, "k2"),
-        call("list_chunks", {"chunk_ids": [str(passage.pk)]}, "k3"),
-        call("list_chunks", ids, "k4"),
-        call("get_document_info", {"document_ids": [str(document.pk)]}, "k5"),
-        call("get_document_info", ids, "k6"),
+        call("list_chunks", {"ids": [str(passage.pk)]}, "k3"),
+        call("list_chunks", {"document": str(document.pk)}, "k4"),
+        call("get_document_info", {"documents": [str(document.pk)]}, "k5"),
+        call("get_document_info", {}, "k6"),
     ]
 
 
@@ -65,6 +64,7 @@ async def test_nothing_of_one_tenant_reaches_another(own, theirs, every_call, ma
     received.append(str(await talk.state()))
     everything = "\n".join(received)
     assert "ten days of leave" in everything  # what is B's own is there
+    assert "wrong arguments" not in everything  # each call was one that the tool carries out
     assert CANARY not in everything
     assert "42 days" not in everything
     assert "plan.md" not in everything
@@ -147,7 +147,7 @@ async def test_a_right_withdrawn_in_the_middle_counts_at_the_next_step(
     assert CANARY in vendor.requests[-1].raw.decode()
     await sync_to_async(withdraw)(document, group, ann)
     vendor.requests.clear()
-    again = call("list_chunks", {"chunk_ids": [str(passage.pk)]}, "k2")
+    again = call("list_chunks", {"ids": [str(passage.pk)]}, "k2")
     vendor.script([Reply(tool_calls=[again]), Reply("No more.")])
     outcome = await talk.ask("Read it again.")
     assert all(CANARY not in request.raw.decode() for request in vendor.requests)
