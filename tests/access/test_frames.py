@@ -25,7 +25,7 @@ ANSWERS = {"ask": "turn.queued", "resume": "turn.queued", "stop": None, "ping": 
 CONVERSATION = {
     "nobody": "signed_out", "other": "not_found", "viewer": "not_found", "member": "not_found",
     "department": "not_found", "admin": "not_found", "owner": None, "key": None, "key that only reads": None,
-    "widget": "signed_out", "operator": "not_found",
+    "widget": "key_refused", "operator": "not_found",
 }  # fmt: skip
 # At the widget's socket: a visitor's token lets in, and nothing else does, whoever sends it.
 WIDGET = {**dict.fromkeys(CONVERSATION, "visitor_expired"), "widget": None, "visitor of another": "visitor_expired"}

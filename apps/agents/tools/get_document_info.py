@@ -41,6 +41,7 @@ async def get_document_info(context: TurnContext, arguments: Arguments) -> ToolR
         f'<results tool="get_document_info">\n{text}\n</results>\nThese are names and numbers, no evidence.',
         summary=context.say("documents_described", documents=len(rows)),
         ok=bool(rows) or not missing,
+        documents=tuple(sorted(here)),
         found=bool(rows),
     )
 
