@@ -38,6 +38,8 @@ WORKSPACES = {
     ("post", "workspaces:create-workspace"): row(422, 422, other=422),
     ("get", "workspaces:show-account"): row(200, 200, other=200),
     ("post", "workspaces:delete-account"): row(422, 422, other=422),
+    ("post", "workspaces:change-account"): everybody(302),
+    ("post", "workspaces:dismiss-notice"): row(404, 404),
     ("get", "workspaces:show-invitation"): everybody(404),  # a token that was never made
     ("post", "workspaces:accept-invitation"): row(404, 404),
     ("get", "workspaces:list-members"): READ,
@@ -124,6 +126,13 @@ KNOWLEDGE = {
     ("post", "knowledge:restore-deleted"): row(404, 409, holder=409),
     ("get", "knowledge:tell-ends"): row(204, 204),
     ("get", "knowledge:list-chunks"): READ,
+    ("get", "knowledge:show-page"): row(404, 404),  # of a PDF: tests/knowledge/test_page_pictures.py
+    ("post", "knowledge:move-model"): FORM,
+    ("get", "knowledge:list-fields"): WRITE,
+    ("post", "knowledge:add-field"): FORM,
+    ("post", "knowledge:delete-field"): MANAGE,
+    ("get", "knowledge:show-facts"): READ,
+    ("post", "knowledge:save-facts"): MANAGE,
     ("post", "knowledge:discard-change"): row(404, 404),
     ("post", "knowledge:refresh-page"): row(404, 409, holder=409),
     ("post", "knowledge:unlock-document"): row(404, 409, holder=409),
@@ -172,6 +181,8 @@ CONVERSATIONS = {
     ("get", "conversations:download-attachment"): OWN,
     ("post", "conversations:remove-attachment"): row(404, 204, admin=404),
     ("get", "conversations:show-turn"): OWN,
+    ("get", "conversations:jump"): READ,
+    ("post", "conversations:hide-steps"): ALL_ACT,
     ("get", "conversations:show-source"): OWN,
     ("get", "conversations:show-citation"): OWN_ACT,
 }

@@ -30,11 +30,13 @@ CHANGES = {
     "socialaccount.SocialAccount": ALL,
     "socialaccount.SocialApp": ALL,
     "socialaccount.SocialToken": ALL,
+    "workspaces.Notice": ALL,
     "workspaces.Quota": {"change"},
     "workspaces.User": {"add", "change"},
 }
 # These they only look at: ids, states and numbers.
 LOOKED_AT = {
+    "evals.Case", "evals.Dataset", "evals.DatasetShare", "knowledge.NextVector",
     "agents.Agent", "agents.AgentShare", "agents.AgentVersion", "agents.ConversationHandoff",
     "agents.ToolResultRef", "conversations.Attachment", "conversations.Citation", "conversations.Conversation",
     "conversations.Feedback", "conversations.Message", "conversations.Share", "conversations.Turn",
@@ -55,7 +57,7 @@ PLAIN = {
     "stage", "kind", "key", "markdown_key", "client_id", "owner_process", "chunker", "scope", "currency", "unit",
     "purpose", "subject", "public_id", "color", "fingerprint", "caller", "row", "tool", "tools", "embedding_model",
     "numbers", "documents", "parts", "usage", "progress", "right", "action", "target_kind", "token", "chunker_settings",
-    "workspaces.User.email", "workspaces.Workspace.slug", "conversations.Turn.model", "models.UsageRecord.model",
+    "text_en", "text_zh", "workspaces.User.email", "workspaces.Workspace.slug", "conversations.Turn.model", "models.UsageRecord.model",
 }  # fmt: skip
 TEXTS = (models.CharField, models.TextField, models.JSONField)
 

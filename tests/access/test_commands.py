@@ -20,7 +20,7 @@ AS_SOMEBODY = {
 }
 OF_THE_SERVER = {
     "backup", "build_intents", "build_sample", "build_token_centre", "demo", "document_errors", "restore",
-    "rotate_master_key", "setup",
+    "recount_quotas", "rotate_master_key", "setup",
 }  # fmt: skip
 
 

@@ -37,7 +37,7 @@ class World:
         self.secret = ""
 
     def _knowledge(self):
-        from apps.knowledge.models import Chunk, DocumentImage, Synonyms
+        from apps.knowledge.models import Chunk, DocumentImage, MetadataField, Synonyms
         from apps.memory.models import DocumentAffinity
         from apps.models.models import Budget
 
@@ -56,6 +56,9 @@ class World:
             affinity_id=affinity.pk,
             synonyms_id=Synonyms.objects.create(workspace=self.acme, words=["notebook", "laptop"]).pk,
             budget_id=Budget.objects.create(workspace=self.acme, amount=1).pk,
+            field_id=MetadataField.objects.create(knowledge_base=self.handbook, key="year", type="number").pk,
+            notice_id=uuid4(),
+            number=1,
             name="a.png",
         )
 
