@@ -57,7 +57,8 @@ PLAIN = {
     "stage", "kind", "key", "markdown_key", "client_id", "owner_process", "chunker", "scope", "currency", "unit",
     "purpose", "subject", "public_id", "color", "fingerprint", "caller", "row", "tool", "tools", "embedding_model",
     "numbers", "documents", "parts", "usage", "progress", "right", "action", "target_kind", "token", "chunker_settings",
-    "text_en", "text_zh", "workspaces.User.email", "workspaces.Workspace.slug", "conversations.Turn.model", "models.UsageRecord.model",
+    "text_en", "text_zh", "workspaces.User.email", "workspaces.Workspace.slug", "conversations.Turn.model",
+    "models.UsageRecord.model",
 }  # fmt: skip
 TEXTS = (models.CharField, models.TextField, models.JSONField)
 
