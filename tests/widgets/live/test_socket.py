@@ -7,12 +7,12 @@ from uuid import uuid4
 import pytest
 from websockets.asyncio.client import connect
 
+from apps.common.database import in_db as in_thread
 from apps.conversations.models import Conversation, Turn
 from apps.widgets import services, tokens
 from apps.widgets.models import Visitor
 from tests.conversations.live.client import Tab
 from tests.conversations.live.conftest import db, people, server  # noqa: F401 (fixtures)
-from tests.conversations.live.test_socket import in_thread
 from tests.conversations.scripted import ANSWER, DOCUMENT
 
 pytestmark = [pytest.mark.xdist_group("live-widget")]
