@@ -10,12 +10,12 @@ from uuid import uuid4
 import pytest
 from websockets.exceptions import ConnectionClosed
 
+from apps.common.database import in_db
 from apps.conversations import frames
 from apps.workspaces.models import User
 from apps.workspaces.principals import SCOPES
 from tests.conversations.live.client import Tab
 from tests.conversations.live.conftest import db, people, server  # noqa: F401 (fixtures)
-from tests.conversations.live.test_socket import in_thread
 from tests.widgets.live.test_socket import SHOP, VisitorTab, visitor, widget  # noqa: F401 (fixtures)
 
 pytestmark = [pytest.mark.xdist_group("live-access")]
@@ -134,11 +134,9 @@ async def test_a_turn_is_watched_by_its_conversation_alone(server, place, people
     wrong = []
     for persona, user, workspace in (
         ("viewer", people.bea, people.acme),
-        ("other", people.mal, await in_thread(lambda: people.mal.workspaces.get())),
+        ("other", people.mal, await in_db(lambda: people.mal.workspaces.get())),
     ):
-        own = await in_thread(
-            lambda user=user, workspace=workspace: start_conversation(workspace=workspace, actor=user)
-        )
+        own = await in_db(lambda user=user, workspace=workspace: start_conversation(workspace=workspace, actor=user))
         for frame in ({"type": "resume", "turn": turn}, {"type": "stop", "turn": turn}):
             async with Tab(server, own.pk, **comes[persona]) as one:
                 await one.send(**frame)
