@@ -37,9 +37,8 @@ class World:
         self.secret = ""
 
     def _knowledge(self):
-        from apps.knowledge.models import Chunk, DocumentImage, MetadataField, Synonyms
+        from apps.knowledge.models import Chunk, DocumentImage, Synonyms
         from apps.memory.models import DocumentAffinity
-        from apps.models.models import Budget
 
         things = self.things
         key = default_storage.save("documents/picture.png", ContentFile(b"picture"))
@@ -55,8 +54,6 @@ class World:
             chunk_id=chunk.pk,
             affinity_id=affinity.pk,
             synonyms_id=Synonyms.objects.create(workspace=self.acme, words=["notebook", "laptop"]).pk,
-            budget_id=Budget.objects.create(workspace=self.acme, amount=1).pk,
-            field_id=MetadataField.objects.create(knowledge_base=self.handbook, key="year", type="number").pk,
             notice_id=uuid4(),
             number=1,
             name="a.png",
@@ -86,12 +83,9 @@ class World:
         }
 
     def _people(self):
-        from apps.workspaces import services
-        from apps.workspaces.models import Invitation, Membership, Role
+        from apps.workspaces.models import Membership
 
-        services.invite(workspace=self.acme, email="new@example.com", role=Role.VIEWER, actor=self.ann)
         more = self.more
-        more.invitation_id = Invitation.objects.get().pk
         more.membership_id = Membership.objects.get(user=self.bea).pk
         more.kind, more.row_id, more.slug, more.token = "knowledgebase", self.handbook.pk, self.acme.slug, "never-made"
 
