@@ -58,7 +58,8 @@ PLAIN = {
     "purpose", "subject", "public_id", "color", "fingerprint", "caller", "row", "tool", "tools", "embedding_model",
     "numbers", "documents", "parts", "usage", "progress", "right", "action", "target_kind", "token", "chunker_settings",
     "text_en", "text_zh", "workspaces.User.email", "workspaces.Workspace.slug", "conversations.Turn.model",
-    "models.UsageRecord.model",
+    "models.UsageRecord.model", "workspaces.User.name",
+    "knowledge.Job.result",  # counts
 }  # fmt: skip
 TEXTS = (models.CharField, models.TextField, models.JSONField)
 

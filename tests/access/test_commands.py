@@ -16,10 +16,11 @@ AS_SOMEBODY = {
     "ask": ["How long is leave?", "--kb", "Handbook"],
     "ingest": ["/etc/hostname", "--kb", "Handbook"],
     "mcp": [],
+    "collect_cases": ["/nowhere/cases"],
     "evaluate": ["/etc/hostname", "--kind", "intent"],
 }
 OF_THE_SERVER = {
-    "backup", "build_intents", "build_sample", "build_token_centre", "demo", "document_errors", "restore",
+    "backup", "build_intents", "build_sample", "build_centres", "demo", "document_errors", "restore",
     "recount_quotas", "rotate_master_key", "setup",
 }  # fmt: skip
 
