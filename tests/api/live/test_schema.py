@@ -36,6 +36,7 @@ def things(people):
     return {name: str(value) for name, value in vars(furnish(people.acme, people.ann, people.bea, base)).items()}
 
 
+@pytest.mark.timeout(900)  # a thousand requests, on a machine that may be busy
 def test_answers_are_as_described(address, secret, things, settings):
     settings.REST_FRAMEWORK = {
         **settings.REST_FRAMEWORK,
