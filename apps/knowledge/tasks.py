@@ -32,6 +32,11 @@ def ingest_document(document_id: str) -> str:
     return services.take_turn()
 
 
+def advance_moves() -> int:
+    """Embed on in bases that move to another model."""
+    return services.advance_moves()
+
+
 def advance_jobs() -> int:
     """Schedule a slice of each job that is not through."""
     return services.advance_jobs()

@@ -8,8 +8,7 @@ from apps.knowledge.errors import JobActive
 from apps.knowledge.models import Chunk, ChunkVector, Document, Job, KnowledgeBase, NextVector
 from apps.knowledge.retrieval.search import search
 from apps.knowledge.services import moving
-from apps.knowledge.services.jobs import advance_jobs, cancel_job
-from apps.models.errors import ModelUnavailable
+from apps.knowledge.services.jobs import advance_moves, cancel_job
 from apps.models.models import ModelConfig
 from apps.workspaces.services import Subject, share
 from tests.vendor import Reply
@@ -29,7 +28,7 @@ def other(acme, vendor, settings):
     vendor.models.append("other")
 
     def answer(request):
-        if request.body.get("model") == "other":
+        if request.body.get("model") in ("other", "third"):
             return Reply(vectors=[[1.0, *[0.0] * 7] for _ in request.body["input"]])
         return Reply()
 
@@ -38,13 +37,13 @@ def other(acme, vendor, settings):
 
 
 def dimensions():
-    return {len(vector.to_list()) for vector in ChunkVector.objects.values_list("embedding", flat=True)}
+    return {len(vector) for vector in ChunkVector.objects.values_list("embedding", flat=True)}
 
 
 def turns():
     """Advance until nothing is left to do."""
     for _ in range(50):
-        if not advance_jobs():
+        if not advance_moves():
             return
     raise AssertionError("it never ends")
 
@@ -58,7 +57,7 @@ def test_all_switch_at_once_and_nothing_is_searched_in_between(ingest, other, ha
     with pytest.raises(JobActive):
         services.move_to_model(knowledge_base=handbook, model=OTHER, actor=ann)
     monkeypatch.setattr(moving, "SLICE_S", 0.0)  # one look, one batch at most
-    advance_jobs()
+    advance_moves()
     monkeypatch.setattr(moving, "SLICE_S", 10.0)
     meanwhile = ingest("# Late\n\nAdded while the base is moving.", "late.md")
     handbook.refresh_from_db()
@@ -94,13 +93,14 @@ async def test_search_finds_before_and_after(ingest, other, handbook, ann):
     assert "vector" in second.passages[0].ranks
 
 
-def test_a_model_that_fails_leaves_the_old_one_and_another_try_goes_on(ingest, other, handbook, ann):
+@pytest.mark.parametrize("calls", [1, 2])  # the probe alone, or the first passages too
+def test_a_model_that_fails_leaves_the_old_one_and_another_try_goes_on(ingest, other, handbook, ann, calls):
     ingest(LONG)
     old = KnowledgeBase.objects.get().embedding_model
     whole, answered = other.otherwise, []
 
     def answer(request):
-        if request.body.get("model") == "other" and len(answered) >= 1:
+        if request.body.get("model") == "other" and len(answered) >= calls:
             return Reply(status=400, error="no more")
         answered.append(request)
         return whole(request)
@@ -110,9 +110,10 @@ def test_a_model_that_fails_leaves_the_old_one_and_another_try_goes_on(ingest, o
     turns()
     job.refresh_from_db()
     assert (job.status, KnowledgeBase.objects.get().embedding_model) == ("failed", old)
-    assert job.error_code
+    assert job.error_code == "model_refused"
+    assert dimensions() != {8}
     kept = NextVector.objects.count()
-    assert kept > 0
+    assert bool(kept) == (calls > 1)
     other.otherwise = whole
     handbook.refresh_from_db()
     services.move_to_model(knowledge_base=handbook, model=OTHER, actor=ann)
@@ -146,6 +147,7 @@ def test_what_comes_too_late_for_a_move_that_was_stopped_is_in_no_other(
     ModelConfig.objects.create(
         workspace=acme, kind="embedding", name="third", base_url=other.url, configuration={"dimensions": 8}
     )
+    other.models.append("third")
     stopped = services.move_to_model(knowledge_base=handbook, model=OTHER, actor=ann)
     stopped = Job.objects.select_related("knowledge_base").get(pk=stopped.pk)
     old = KnowledgeBase.objects.get().embedding_model
@@ -177,11 +179,11 @@ def test_who_manages_a_base_moves_it_to_a_model_that_they_may_choose(ingest, oth
     restricted.save()
     share(row=handbook, subject=Subject(user=bea), level="manage", actor=ann)
     handbook.refresh_from_db()
-    with pytest.raises(ModelUnavailable) as refused:
+    with pytest.raises(InvalidInput) as refused:
         services.move_to_model(knowledge_base=handbook, model=OTHER, actor=bea)
-    with pytest.raises(ModelUnavailable) as unknown:
+    with pytest.raises(InvalidInput) as unknown:
         services.move_to_model(knowledge_base=handbook, model="openai_compatible:none", actor=bea)
-    assert refused.value.details == {**unknown.value.details, "model": "other"}
+    assert refused.value.details == unknown.value.details
     assert not Job.objects.filter(kind="embed").exists()
     share(row=restricted, subject=Subject(user=bea), level="read", actor=ann)
     services.move_to_model(knowledge_base=handbook, model=OTHER, actor=bea)

@@ -27,7 +27,15 @@ from apps.knowledge.services.documents import (
 from apps.knowledge.services.folders import create_folder, delete_folder, folder_at, move_folder, rename_folder
 from apps.knowledge.services.ingestion import index_document, ingest_document, parse_document, take_turn
 from apps.knowledge.services.intake import add_document, replace_content
-from apps.knowledge.services.jobs import advance_jobs, cancel_job, join_upload, note_received, retry_job, start_job
+from apps.knowledge.services.jobs import (
+    advance_jobs,
+    advance_moves,
+    cancel_job,
+    join_upload,
+    note_received,
+    retry_job,
+    start_job,
+)
 from apps.knowledge.services.metadata import add_metadata_field, delete_metadata_field, describe_document
 from apps.knowledge.services.moving import move_to_model
 from apps.knowledge.services.searching import add_synonyms, delete_synonyms, save_search_profile
@@ -51,6 +59,7 @@ __all__ = [
     "add_synonyms",
     "add_text",
     "advance_jobs",
+    "advance_moves",
     "cancel_document",
     "cancel_documents",
     "cancel_job",

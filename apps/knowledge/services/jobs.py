@@ -6,7 +6,7 @@ a killed one leaves it as if it had never begun. So a job needs no lease, and is
 
 import hashlib
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -29,6 +29,7 @@ from apps.workspaces.models import User
 logger = logging.getLogger(__name__)
 
 RUN = "apps.knowledge.tasks.advance_jobs"
+STOOD_STILL = timedelta(minutes=1)
 SLICE = 100
 MOST_DOCUMENTS = 50_000
 IDLE_S = 120  # an upload that brings nothing more for so long is over
@@ -116,13 +117,31 @@ def note_received(job: Job, *, stored: bool) -> None:
 
 def advance_jobs() -> int:
     """Schedule a slice of each job that is not through; return how many were moved on. Run at every turn."""
-    open_jobs = (
-        Job.objects.active().exclude(kind=Job.Kind.ADD).exclude(stage="working").select_related("knowledge_base")
-    )
+    return _each(Job.objects.exclude(kind__in=(Job.Kind.ADD, Job.Kind.EMBED)).exclude(stage="working"), _advance)
+
+
+def advance_moves() -> int:
+    """Embed for some seconds in each base that moves to another model; return how many were moved on.
+
+    Each move has one task that follows itself, which is why no other turn may call this.
+    """
+    return _each(Job.objects.filter(kind=Job.Kind.EMBED), moving.advance)
+
+
+def resume_moves() -> int:
+    """Give each move that has stood still for a minute its task again; return how many there were."""
+    since = timezone.now() - STOOD_STILL
+    still = Job.objects.active().filter(kind=Job.Kind.EMBED, changed_at__lt=since).count()
+    if still:
+        async_task(moving.TURN)
+    return still
+
+
+def _each(jobs: JobQuerySet, advance: Callable[[Job], bool]) -> int:
     moved = 0
-    for job in open_jobs.order_by("changed_at")[:5]:
+    for job in jobs.active().select_related("knowledge_base").order_by("changed_at")[:5]:
         try:
-            moved += moving.advance(job) if job.kind == Job.Kind.EMBED else _advance(job)
+            moved += advance(job)
         except DatabaseError:
             raise
         except Exception:  # this job's fault, and no reason to hold up the others

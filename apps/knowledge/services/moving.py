@@ -34,7 +34,7 @@ from apps.workspaces.models import User
 
 logger = logging.getLogger(__name__)
 
-TURN = "apps.knowledge.tasks.advance_jobs"
+TURN = "apps.knowledge.tasks.advance_moves"
 SLICE_S = 10.0  # of one turn; then other work has its turn
 BATCH, PAGE = 32, 1_024
 LOCK = 0x6D6F7665  # advisory, with the base's id: one worker at a time embeds for a base
@@ -44,20 +44,24 @@ def move_to_model(*, knowledge_base: KnowledgeBase, model: str, actor: User) -> 
     """Begin to move a base to another embedding model, named by its ``reference``; search goes on as it is.
 
     Raises:
-        InvalidInput: none is named, or it is the base's own. JobActive: the base is moving already.
-        ModelError: the model is not configured, not theirs to choose, or does not answer. Nothing was begun.
+        InvalidInput: none is named, it is the base's own, not configured, or not theirs to choose.
+        JobActive: the base is moving already.
+        ModelError: the model does not answer. Nothing was begun.
     """
     model = storable(model)
     if not model:
         raise InvalidInput(field="model", reason=_("it is empty"))
-    wanted = gateway.resolve_reference("embedding", model, workspace_id=knowledge_base.workspace_id)
+    try:
+        wanted = gateway.resolve_reference("embedding", model, workspace_id=knowledge_base.workspace_id)
+    except ModelUnavailable:
+        raise InvalidInput(field="model", reason=_("it is not configured any more")) from None
     if wanted.reference == knowledge_base.embedding_model:
         raise InvalidInput(field="model", reason=_("it is the one in use"))
     # The very row that is called: another one of its name may be open to them.
     if wanted.id and not ModelConfig.objects.visible_to(actor).filter(pk=wanted.id).exists():
-        raise ModelUnavailable(model=wanted.name, reason=_("it is not configured any more"))
+        raise InvalidInput(field="model", reason=_("it is not configured any more"))
     with charged_to(Caller(knowledge_base.workspace_id, actor.pk)):
-        dimensions = wanted.dimensions or gateway.embed_now(wanted, ["dimension"], purpose="passage").shape[1]
+        probe = gateway.embed_now(wanted, ["dimension"], purpose="passage")
     job = Job(
         workspace_id=knowledge_base.workspace_id,
         knowledge_base=knowledge_base,
@@ -73,7 +77,10 @@ def move_to_model(*, knowledge_base: KnowledgeBase, model: str, actor: User) -> 
             locked = KnowledgeBase.objects.select_for_update(no_key=True).get(pk=knowledge_base.pk)
             if locked.next_model != wanted.reference:  # else what an earlier try has embedded is kept
                 NextVector.objects.filter(knowledge_base_id=knowledge_base.pk).delete()
-            knowledge_base.next_model, knowledge_base.next_dimensions = wanted.reference, dimensions
+            knowledge_base.next_model, knowledge_base.next_dimensions = (
+                wanted.reference,
+                (wanted.dimensions or probe.shape[1]),
+            )
             knowledge_base.save(update_fields=["next_model", "next_dimensions"])
             place, name = knowledge_base.workspace_id, knowledge_base.name
             audit.record("base.moved", who=actor, workspace_id=place, target=knowledge_base, name=name, model=model)
@@ -99,8 +106,8 @@ def advance(job: Job) -> bool:
                         with vector_indexes.without(base.pk, base.dimensions or 0) as mine:
                             if mine and _switch(job, base):
                                 return True
-                            if not mine:
-                                break
+                            if not mine:  # an index is being built: the sweeper's next round goes on
+                                return True
                     for batch in _batches(base, until):
                         _embed(job, batch, model)
                         if not _note(job):
@@ -137,6 +144,9 @@ def _embed(job: Job, chunks: Sequence[Chunk], model: ResolvedModel) -> None:
     base = job.knowledge_base
     texts = [embedding_input(chunk.document.name, chunk.heading, chunk.text) for chunk in chunks]
     vectors, tokens = gateway.embed_with_tokens_now(model, texts)
+    refused = sum(not len(vector) or bool(np.isnan(vector).any()) for vector in vectors)
+    if refused == len(texts) > 1:  # one odd passage may have no vector; a model that takes none is no model
+        raise gateway.ModelRefused(model=model.name, reason=_("it refused every passage"))
     rows = [
         NextVector(
             chunk_id=chunk.pk,

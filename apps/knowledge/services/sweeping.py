@@ -14,7 +14,7 @@ from django_q.models import OrmQ
 from apps.knowledge import storage
 from apps.knowledge.models import Document, DocumentImage, Folder, Job, KnowledgeBase
 from apps.knowledge.services.documents import UNDO, enqueue
-from apps.knowledge.services.jobs import advance_jobs, finish_jobs
+from apps.knowledge.services.jobs import advance_jobs, finish_jobs, resume_moves
 from apps.knowledge.services.sources import refresh_due
 from apps.workspaces.services import quotas
 
@@ -88,6 +88,7 @@ def requeue_waiting(*, waited: timedelta) -> int:
 def sweep(*, waited: timedelta = WAITED) -> dict[str, int]:
     """Recover, queue again, erase what is deleted for good, end jobs. Run as a worker starts and every minute."""
     advance_jobs()
+    resume_moves()
     return {
         "recovered": recover_expired(Document.objects.all()),
         "requeued": requeue_waiting(waited=waited),
