@@ -166,7 +166,7 @@ def test_an_upload_of_several_ends_when_all_are_there_and_settled(handbook, ann,
 
 
 def test_many_are_deleted_in_one_statement_and_come_back_by_undo(several, handbook, ann, django_assert_max_num_queries):
-    with django_assert_max_num_queries(6):
+    with django_assert_max_num_queries(7):
         job = services.delete_documents(knowledge_base=handbook, documents=chosen(several), actor=ann)
     assert not Document.objects.visible_to(ann).exists()
     assert services.restore_deleted(job=job, actor=ann) == 4
