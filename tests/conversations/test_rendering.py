@@ -95,7 +95,8 @@ HOSTILE = [
 ]  # fmt: skip
 
 ALLOWED = re.compile(
-    r"""<(?:/?(?:p|em|strong|s|del|code|pre|blockquote|ul|li|h[1-6]|table|thead|tbody|tr|span)|ol|/ol|br|hr|/a|/t[hd]
+    r"""<(?:/?(?:p|em|strong|s|del|code|blockquote|ul|li|h[1-6]|table|thead|tbody|tr|span)|ol|/ol|br|hr|/a|/t[hd]
+        |pre\ tabindex="0"|/pre
         |/?m[a-z]+|math\ display="(?:block|inline)"|mo\ stretchy="(?:true|false)"
         |ol\ start="\d+"|/div|div\ class="wide-box"|t[hd](?:\ class="(?:n|center)")?
         |span\ class="(?:nowrap|cite-doc\ opt-s|h[a-z]|)"(?:\ dir="auto")?

@@ -15,7 +15,8 @@ from apps.workspaces.models import ApiKey, AuditEvent, Department, DepartmentMem
 pytestmark = pytest.mark.django_db
 
 MOST = 8
-FRAME = ("django_session", "SAVEPOINT", "RELEASE")  # of any page behind a session, and of the test itself
+# of any page behind a session, of the test itself, and what pages know for half a minute
+FRAME = ("django_session", "SAVEPOINT", "RELEASE", "workspaces_notice")
 ROUTES = (
     "workspaces:list-members",
     "workspaces:list-departments",

@@ -14,5 +14,5 @@ def test_modules_import_each_other_by_their_hashed_names(tmp_path, settings):
     storage = HashedStaticFiles(location=tmp_path, base_url="/static/")
     script = (tmp_path / storage.stored_name("js/thread.js")).read_text()
     names = set(re.findall(r'from "\./(.+?)"', script))
-    assert len(names) == 6
+    assert {name.partition(".")[0] for name in names} >= {"app", "panel", "socket", "turn"}
     assert all(re.fullmatch(r"\w+\.[0-9a-f]{12}\.js", name) and (tmp_path / "js" / name).exists() for name in names)
