@@ -35,6 +35,7 @@ class MemberChange(serializers.Serializer[Any]):
 class InvitationOut(serializers.ModelSerializer[Invitation]):
     """An invitation. `link` is there once, in the answer that made it."""
 
+    email = serializers.CharField(read_only=True, help_text="Empty: for whoever has the link.")
     link = serializers.SerializerMethodField()
 
     class Meta:
