@@ -28,6 +28,7 @@ READERS = {
     "url": 1,
     "database": None,
     "folder": None,
+    "storage": None,
     "host_ports": None,
 }
 
