@@ -28,7 +28,7 @@ COLUMNS = (
 def record(
     action: str,
     *,
-    who: Who,
+    who: Who | None,
     workspace_id: UUID | None,
     target: Model | None = None,
     name: str = "",
@@ -88,7 +88,7 @@ def _kind_of(principal: Principal, right: str) -> str:
     return AuditEvent.Kind.SYSTEM if principal.kind == "nobody" else principal.kind
 
 
-def did(action: str, row: Any, *, who: Who, **details: Any) -> None:
+def did(action: str, row: Any, *, who: Who | None, **details: Any) -> None:
     """Add that somebody changed a row that they may manage, in the transaction that does it."""
     place = row.workspace_id
     role = right_of(Principal.of(who), place)

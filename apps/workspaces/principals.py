@@ -64,8 +64,10 @@ class Principal:
         return cls("widget", workspace_id=workspace_id, widget_id=widget_id, visitor_id=visitor_id, scopes=OF_A_WIDGET)
 
     @classmethod
-    def of(cls, who: "Who") -> "Principal":
-        """Return the Principal that a request's ``user``, or another Principal, stands for."""
+    def of(cls, who: "Who | None") -> "Principal":
+        """Return the Principal that a request's ``user``, or another Principal, stands for; None: a schedule."""
+        if who is None:
+            return NOBODY
         if isinstance(who, Principal):
             return who
         return who.principal if who.is_authenticated else NOBODY
