@@ -70,7 +70,7 @@ def test_other_sites_are_refused_clearly_and_get_nothing(client, widget, origin)
 
 
 def test_no_list_is_no_site(client, widget):
-    services.change_widget(widget=widget, actor=None, origins=[])
+    services.change_widget(widget=widget, actor=widget.created_by, origins=[])
     assert greet(client, widget).json()["code"] == "origin_not_allowed"
 
 
@@ -97,7 +97,7 @@ def test_the_frame_stands_only_on_allowed_sites(client, widget):
 
 
 def test_what_is_switched_off_or_not_there_looks_the_same(client, widget):
-    services.change_widget(widget=widget, actor=None, enabled=False)
+    services.change_widget(widget=widget, actor=widget.created_by, enabled=False)
     for one in (widget.public_id, "nothing"):
         assert client.get(f"/widget/{one}/").status_code == 404
         answer = client.post(f"/widget/{one}/greet/", "", content_type="text/plain", headers={"origin": SHOP})
@@ -116,7 +116,7 @@ def test_a_ticket_opens_a_session_and_an_ended_one_comes_back(client, widget):
 
 
 def test_another_site_does_not_inherit_a_visitor(client, widget):
-    services.change_widget(widget=widget, actor=None, origins=[SHOP, "https://other.example"])
+    services.change_widget(widget=widget, actor=widget.created_by, origins=[SHOP, "https://other.example"])
     token = session_of(client, widget)
     body = json.dumps({"ticket": greet(client, widget, "https://other.example").json()["ticket"], "token": token})
     client.post(path(widget, "session/"), body, content_type="text/plain")
@@ -148,7 +148,7 @@ def test_tokens_are_of_one_widget_and_one_time(client, widget, acme, ann, monkey
 
 def test_a_site_that_is_taken_off_the_list_ends_its_sessions(client, widget):
     token = session_of(client, widget)
-    services.change_widget(widget=widget, actor=None, origins=["https://new.example"])
+    services.change_widget(widget=widget, actor=widget.created_by, origins=["https://new.example"])
     answer = client.get(path(widget, "history/"), headers=bearer(token))
     assert answer.json()["code"] == "origin_not_allowed"
 
@@ -160,7 +160,7 @@ def test_a_new_id_ends_the_old_one(client, widget, ann):
 
 
 def test_one_address_opens_so_many_sessions(client, widget):
-    services.change_widget(widget=widget, actor=None, per_address_hour=1)
+    services.change_widget(widget=widget, actor=widget.created_by, per_address_hour=1)
     for _ in range(60):
         services.open_session(widget=widget, ticket=tokens.make_ticket(widget, SHOP), address="127.0.0.1")
     body = json.dumps({"ticket": greet(client, widget).json()["ticket"]})
@@ -172,7 +172,7 @@ def test_one_address_opens_so_many_sessions(client, widget):
 def test_limits_count_and_refuse(widget, visitor, limit):
     from apps.widgets.errors import TooManyQuestions
 
-    services.change_widget(widget=widget, actor=None, **{limit: 2})
+    services.change_widget(widget=widget, actor=widget.created_by, **{limit: 2})
     for _ in range(2):
         services.count_question(widget=widget, visitor=visitor[0], address="192.0.2.1")
     before = set(Use.objects.values_list("subject", "count"))
@@ -185,7 +185,7 @@ def test_limits_count_and_refuse(widget, visitor, limit):
 def test_reads_are_counted_too_and_refused_without_data(client, widget, visitor, monkeypatch):
     monkeypatch.setattr(services, "LEAST_READS", 0)
     monkeypatch.setattr(services, "READS_A_QUESTION", 1)
-    services.change_widget(widget=widget, actor=None, per_visitor_hour=2, per_address_hour=3)
+    services.change_widget(widget=widget, actor=widget.created_by, per_visitor_hour=2, per_address_hour=3)
     read = [client.get(path(widget, "history/"), headers=bearer(visitor[1])) for _ in range(3)]
     assert [answer.status_code for answer in read] == [200, 200, 429]
     assert set(read[-1].json()) == {"code", "message", "retryable", "details"}
@@ -199,7 +199,7 @@ def test_reads_are_counted_too_and_refused_without_data(client, widget, visitor,
 def test_none_is_a_limit_too(widget, visitor):
     from apps.widgets.errors import TooManyQuestions
 
-    services.change_widget(widget=widget, actor=None, per_day=0)
+    services.change_widget(widget=widget, actor=widget.created_by, per_day=0)
     with pytest.raises(TooManyQuestions):
         services.count_question(widget=widget, visitor=visitor[0], address="192.0.2.1")
 
@@ -210,7 +210,7 @@ def signed(secret, **said):
 
 
 def test_a_site_can_say_who_its_visitor_is(client, widget):
-    services.change_widget(widget=widget, actor=None, identity_secret=Secret("s3cret"))
+    services.change_widget(widget=widget, actor=widget.created_by, identity_secret=Secret("s3cret"))
     word = signed("s3cret", id="42", name="阿明", exp=time.time() + 60)
     ticket = greet(client, widget, identity=word).json()["ticket"]
     services.open_session(widget=widget, ticket=ticket)
@@ -223,7 +223,7 @@ def test_a_site_can_say_who_its_visitor_is(client, widget):
 
 
 def test_two_people_on_one_browser_are_two_visitors(client, widget):
-    services.change_widget(widget=widget, actor=None, identity_secret=Secret("s3cret"))
+    services.change_widget(widget=widget, actor=widget.created_by, identity_secret=Secret("s3cret"))
     first = greet(client, widget, identity=signed("s3cret", id="1", exp=time.time() + 60)).json()["ticket"]
     _visitor, token = services.open_session(widget=widget, ticket=first)
     second = greet(client, widget, identity=signed("s3cret", id="2", exp=time.time() + 60)).json()["ticket"]
@@ -297,7 +297,7 @@ def test_excerpts_are_shown_where_the_owner_allows_it(client, widget, visitor, h
 
     services.set_reach(widget=widget, agent=widget.agent, bases=[handbook], actor=handbook.created_by)
     for less in ("names", "none"):
-        services.change_widget(widget=widget, actor=None, sources=less)
+        services.change_widget(widget=widget, actor=widget.created_by, sources=less)
         assert client.get(place, headers=bearer(visitor[1])).status_code == 404
     assert "a.md" not in client.get(path(widget, "history/"), headers=bearer(visitor[1])).content.decode()
 

@@ -71,7 +71,7 @@ async def test_a_visitor_asks_and_sees_the_stored_answer(tab, widget, visitor, b
 
 @pytest.mark.parametrize("shown", ["none", "names", "excerpts"])
 async def test_only_what_the_owner_allows_is_sent(tab, widget, shown):
-    await in_thread(lambda: services.change_widget(widget=widget, actor=None, sources=shown))
+    await in_thread(lambda: services.change_widget(widget=widget, actor=widget.created_by, sources=shown))
     async with tab() as one:
         await one.ask("cite 5")
         await one.turn()
@@ -117,7 +117,7 @@ async def test_a_public_id_alone_or_of_another_is_refused(tab, server, people, v
 
 
 async def test_limits_refuse_the_question_and_keep_the_socket(tab, widget):
-    await in_thread(lambda: services.change_widget(widget=widget, actor=None, per_visitor_hour=1))
+    await in_thread(lambda: services.change_widget(widget=widget, actor=widget.created_by, per_visitor_hour=1))
     async with tab() as one:
         client_id = uuid4().hex
         await one.ask("say 1", client_id)
@@ -173,7 +173,7 @@ async def test_a_widget_that_is_switched_off_ends_its_sockets(tab, widget):
     async with tab() as one:
         await one.send(type="ping")
         await one.next()  # it is in
-        await in_thread(lambda: services.change_widget(widget=widget, actor=None, enabled=False))
+        await in_thread(lambda: services.change_widget(widget=widget, actor=widget.created_by, enabled=False))
         await one.ask("say 1")
         assert (await one.until("error"))["code"] == "widget_not_found"
         await one.socket.wait_closed()
