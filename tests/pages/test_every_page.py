@@ -20,10 +20,11 @@ from django.utils import translation
 from apps.common.errors import NotAllowed, NotFound, RequestTooLarge, ServiceUnavailable
 from apps.common.middleware import error_response
 from apps.workspaces.errors import QuotaExceeded
+from tests.access.tables import ACCOUNT_ROUTES, EXPECTED, WITH_ARGUMENTS
+from tests.access.world import World
 from tests.pages.conftest import launched
 from tests.pages.indoors import SITE, answer_from
 from tests.pages.world import furnish
-from tests.test_access_matrix import ACCOUNT_ROUTES, EXPECTED, WITH_ARGUMENTS, arguments  # noqa: F401 (fixture)
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -57,11 +58,11 @@ QUERIES = {
 NOBODY = ("account_login", "account_signup", "account_reset_password")
 
 
-def pages_of(client, arguments, more):  # noqa: F811
+def pages_of(client, world, more):
     """Return name → (address, response) of all routes that answer ann with a whole page, told by asking them."""
-    routes = [route for method, route in EXPECTED if method == "get" and EXPECTED[method, route][3] == 200]
+    routes = [route for method, route in EXPECTED if method == "get" and EXPECTED[method, route]["owner"] == 200]
     routes += sorted(ACCOUNT_ROUTES - WITH_ARGUMENTS - {*NOBODY})
-    asked = {route: reverse(route, kwargs=arguments(route)) for route in routes}
+    asked = {route: world.path(route) for route in routes}
     asked |= {f"{route}-asked": asked[route] + query for route, query in QUERIES.items()} | more
     answers = {name: client.get(address) for name, address in asked.items()}
     bodies = {name: getattr(got, "content", b"") for name, got in answers.items() if got.status_code == 200}
@@ -87,7 +88,8 @@ def others(language):
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_every_page_is_for_everybody(client, ann, acme, handbook, arguments, language):  # noqa: F811
+def test_every_page_is_for_everybody(client, acme, ann, bea, mal, handbook, language):
+    world = World(acme, ann, bea, mal, handbook)
     document, turn = furnish(acme, ann, handbook)
     client.force_login(ann)
     client.cookies["ks_language"] = language
@@ -97,7 +99,7 @@ def test_every_page_is_for_everybody(client, ann, acme, handbook, arguments, lan
         "rich-document": reverse("knowledge:show-document", args=[acme.slug, document.pk]),
         "rich-passages": reverse("knowledge:list-chunks", args=[acme.slug, document.pk]),
     }
-    pages = pages_of(client, arguments, rich)
+    pages = pages_of(client, world, rich)
     pages |= {name: (f"/ready/{name.replace('/', '-')}/", response) for name, response in others(language).items()}
     assert len(pages) > 60
     with launched() as chromium:
