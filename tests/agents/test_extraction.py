@@ -72,3 +72,20 @@ async def test_rows_of_figures_answer_only_who_asks_for_figures():
 async def test_nothing_to_read_answers_nothing():
     assert not (await extract("When?", [])).answers
     assert not (await extract("When?", [Text(1, "# Only a heading\n\n---")])).answers
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("How do I upload a folder of files?", "Drag a folder onto the page to upload all its files."),
+        ("怎样上传一个文件夹？", "把文件夹拖到页面上，就会上传其中的全部文件。"),
+    ],
+)
+async def test_documents_in_two_languages_answer_in_that_of_the_question(question, answer):
+    english = Text(1, "Drag a folder onto the page to upload all its files. Each one is read in its turn.")
+    chinese = Text(2, "把文件夹拖到页面上，就会上传其中的全部文件。文件会逐个读取。")
+    for passages in ([english, chinese], [chinese, english]):
+        found = await extract(question, passages)
+        assert found.answers
+        assert found.sentences[0].text == answer
+        assert len({sentence.n for sentence in found.sentences}) == 1

@@ -74,7 +74,15 @@ class Extraction:
 
 
 async def extract(question: str, passages: Sequence[Text]) -> Extraction:
-    """Choose sentences of ``passages`` (best first) that answer ``question``."""
+    """Choose sentences of ``passages`` (best first) that answer ``question``: in its own language where they do."""
+    chinese = is_chinese(question)
+    own = [passage for passage in passages if is_chinese(passage.text) == chinese]
+    if 0 < len(own) < len(passages) and (found := await _extract(question, own)).answers:
+        return found
+    return await _extract(question, passages)
+
+
+async def _extract(question: str, passages: Sequence[Text]) -> Extraction:
     figures = bool(NUMBER_ASKED.search(question) or TIME_ASKED.search(question))
     found = [
         (rank, passage, sentence[:LONGEST])
