@@ -8,7 +8,7 @@ from django.contrib.auth.decorators import login_required
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy as _l
+from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_POST, require_safe
 
 from apps.knowledge import chunkers, services
@@ -21,28 +21,37 @@ from apps.workspaces.pages import PersonRequest, enter
 
 SHOWN = 30
 NO_SETTING = ("chunker", "document", "again", "csrfmiddlewaretoken")
-NAMES = {"by_heading": _l("By headings"), "parent_child": _l("Passages with parts"), "three_level": _l("Three levels")}
-LABELS = {
-    "size": _l("Length of a passage"),
-    "tokens": _l("Limit of a passage"),
-    "overlap": _l("Overlap"),
-    "heading_level": _l("Deepest heading that begins a passage"),
-    "parent_size": _l("Length of a passage"),
-    "parent_tokens": _l("Limit of a passage"),
-    "child_size": _l("Length of a part"),
-    "child_tokens": _l("Limit of a part"),
-    "child_overlap": _l("Overlap of parts"),
-    "l1_size": _l("Length of the first level"),
-    "l1_overlap": _l("Overlap of the first level"),
-    "l2_size": _l("Length of the second level"),
-    "l2_overlap": _l("Overlap of the second level"),
-    "l3_size": _l("Length of the third level, which is searched"),
-    "l3_overlap": _l("Overlap of the third level"),
-    "l3_tokens": _l("Limit of the third level"),
-    "delimiter": _l("Cut at"),
-    "delimiter_is_regex": _l("It is a regular expression"),
+NAMES = {
+    "by_heading": gettext_lazy("By headings"),
+    "parent_child": gettext_lazy("Passages with parts"),
+    "three_level": gettext_lazy("Three levels"),
 }
-UNITS = {"characters": _l("characters"), "tokens": _l("tokens, 0 for no limit"), "levels": _l("levels"), "": ""}
+LABELS = {
+    "size": gettext_lazy("Length of a passage"),
+    "tokens": gettext_lazy("Limit of a passage"),
+    "overlap": gettext_lazy("Overlap"),
+    "heading_level": gettext_lazy("Deepest heading that begins a passage"),
+    "parent_size": gettext_lazy("Length of a passage"),
+    "parent_tokens": gettext_lazy("Limit of a passage"),
+    "child_size": gettext_lazy("Length of a part"),
+    "child_tokens": gettext_lazy("Limit of a part"),
+    "child_overlap": gettext_lazy("Overlap of parts"),
+    "l1_size": gettext_lazy("Length of the first level"),
+    "l1_overlap": gettext_lazy("Overlap of the first level"),
+    "l2_size": gettext_lazy("Length of the second level"),
+    "l2_overlap": gettext_lazy("Overlap of the second level"),
+    "l3_size": gettext_lazy("Length of the third level, which is searched"),
+    "l3_overlap": gettext_lazy("Overlap of the third level"),
+    "l3_tokens": gettext_lazy("Limit of the third level"),
+    "delimiter": gettext_lazy("Cut at"),
+    "delimiter_is_regex": gettext_lazy("It is a regular expression"),
+}
+UNITS = {
+    "characters": gettext_lazy("characters"),
+    "tokens": gettext_lazy("tokens, 0 for no limit"),
+    "levels": gettext_lazy("levels"),
+    "": "",
+}
 
 
 @require_safe

@@ -8,7 +8,7 @@ from django.contrib.auth.decorators import login_required
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy as _l
+from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_POST, require_safe
 
 from apps.knowledge import services
@@ -17,12 +17,12 @@ from apps.workspaces.pages import PersonRequest, enter
 
 # What reading a file finds out about it, in the order of the page. The rest is told as remarks.
 FOUND = {
-    "title": _l("Title"),
-    "author": _l("Author"),
-    "created": _l("Created"),
-    "modified": _l("Changed"),
-    "language": _l("Language"),
-    "encoding": _l("Encoding"),
+    "title": gettext_lazy("Title"),
+    "author": gettext_lazy("Author"),
+    "created": gettext_lazy("Created"),
+    "modified": gettext_lazy("Changed"),
+    "language": gettext_lazy("Language"),
+    "encoding": gettext_lazy("Encoding"),
 }
 
 
