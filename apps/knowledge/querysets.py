@@ -17,6 +17,7 @@ from apps.workspaces.principals import Principal, Who
 if TYPE_CHECKING:
     from apps.knowledge.models import (
         Chunk,
+        ChunkOverride,
         Document,
         DocumentImage,
         Folder,
@@ -128,6 +129,17 @@ class DocumentQuerySet(models.QuerySet["Document"]):
         """Keep documents with these ids; what is no UUID is ignored, and so is what comes after 100."""
         return self.filter(pk__in=[found for text in ids[:100] if (found := _uuid(text))])
 
+    def with_changes(self) -> Self:
+        """Add ``edited_passages`` and ``disabled_passages``, of those that people changed."""
+        from apps.knowledge.models import ChunkOverride
+
+        changes = ChunkOverride.objects.in_use().filter(document=OuterRef("pk")).order_by().values("document")
+        edited, disabled = changes.exclude(text=""), changes.filter(disabled=True)
+        return self.annotate(
+            edited_passages=Coalesce(Subquery(edited.annotate(n=Count("pk")).values("n")), 0),
+            disabled_passages=Coalesce(Subquery(disabled.annotate(n=Count("pk")).values("n")), 0),
+        )
+
     def counts(self) -> dict[str, int]:
         """Return how many there are: ``total``, ``ready``, ``failed`` and ``open`` (being worked on)."""
         counted: dict[str, int] = self.aggregate(
@@ -156,6 +168,26 @@ class ChunkQuerySet(models.QuerySet["Chunk"]):
     def holding(self, words: str) -> Self:
         """Keep chunks in which ``words`` stand, in any case; an empty text keeps all."""
         return self.filter(text__icontains=storable(words)) if words else self
+
+
+class ChunkOverrideQuerySet(models.QuerySet["ChunkOverride"]):
+    """Reads of people's changes to passages."""
+
+    def editable_by(self, who: Who) -> Self:
+        """Keep those in the documents that ``who`` may manage."""
+        from apps.knowledge.models import Document
+
+        return self.filter(document__in=Document.objects.editable_by(who))
+
+    def in_use(self) -> Self:
+        """Keep those whose passage the document has, which are the ones that reading it again may drop."""
+        return self.filter(applied=True)
+
+    def counts(self) -> dict[str, int]:
+        """Return how many passages are changed: ``total``, ``edited``, ``disabled``; one may be both."""
+        return self.aggregate(
+            total=Count("pk"), edited=Count("pk", filter=~Q(text="")), disabled=Count("pk", filter=Q(disabled=True))
+        )
 
 
 class FolderQuerySet(models.QuerySet["Folder"]):

@@ -52,6 +52,7 @@ TABLE = {
     ("DELETE", "knowledge-base"): (401, 404, 404, 204),
     ("GET", "documents-of-base"): READ,
     ("POST", "documents-of-base"): (401, 404, 404, 422),
+    ("GET", "changed-passages"): MANAGE,
     ("POST", "search-base"): (401, 404, 422, 422),
     ("GET", "shares-of-base"): MANAGE,
     ("POST", "shares-of-base"): (401, 404, 404, 201),

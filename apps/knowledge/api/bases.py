@@ -106,7 +106,8 @@ class DocumentsOfBase(ApiView):
     def on_get(self, request: Request, base_id: UUID) -> Response:
         """List the documents of a base, the newest first."""
         base = self.row(base_id, KnowledgeBase.objects.visible_to(self.who))
-        return self.page(self.rows().filter(knowledge_base=base))
+        mine = Document.objects.visible_to(self.who)
+        return self.page(mine.filter(knowledge_base=base).with_changes())
 
     def on_post(self, request: Request, base_id: UUID) -> Response:
         """Upload a file, as a form with the part `file`; it is read and indexed in the background.

@@ -12,6 +12,8 @@ from rest_framework.response import Response
 
 from apps.knowledge import originals, services
 from apps.knowledge.api.shapes import (
+    ChangedPassageOut,
+    ChangedPassageQuery,
     ChunkOut,
     ChunkQuery,
     ContentQuery,
@@ -20,7 +22,7 @@ from apps.knowledge.api.shapes import (
     DocumentQuery,
 )
 from apps.knowledge.errors import OriginalMissing
-from apps.knowledge.models import Chunk, Document, Folder
+from apps.knowledge.models import Chunk, ChunkOverride, Document, Folder, KnowledgeBase
 from apps.rest.operations import Operation
 from apps.rest.views import ApiView
 from apps.workspaces import audit
@@ -40,7 +42,7 @@ class Documents(ApiView):
         asked = self.asked()
         found = Document.objects.visible_to(self.who).filter(**within(self)).named(asked.get("name", ""))
         exact = {name: asked[name] for name in ("knowledge_base", "status") if name in asked}
-        return self.page(found.filter(**exact))
+        return self.page(found.filter(**exact).with_changes())
 
 
 class OneDocument(ApiView):
@@ -139,6 +141,33 @@ class ContentOfDocument(ApiView):
             raise OriginalMissing from error
         audit.opened(document, who=self.who, action="document.downloaded" if whole else "document.opened")
         return response
+
+
+class ChangedPassagesOfBase(ApiView):
+    """Passages that people edited or disabled."""
+
+    operations = {
+        "GET": Operation(
+            output=ChangedPassageOut,
+            query=ChangedPassageQuery,
+            many=True,
+            order=("-changed_at", "pk"),
+            scope=READ,
+        )
+    }
+
+    def on_get(self, request: Request, base_id: UUID) -> Response:
+        """List passages of a base that you manage which were edited or disabled, the last changed first.
+
+        Reading or indexing a document again keeps those whose original text it cuts again, and drops the others.
+        """
+        base = self.row(base_id, KnowledgeBase.objects.editable_by(self.who))
+        found = ChunkOverride.objects.editable_by(self.who).in_use().filter(document__knowledge_base=base)
+        answer = self.page(found.filter(**self.asked()))
+        shown = {row["document"] for row in answer.data["results"]}
+        documents = Document.objects.visible_to(self.who).select_related("knowledge_base", "folder")
+        audit.opened_all(documents.filter(pk__in=shown), who=self.who, passages=len(answer.data["results"]))
+        return answer
 
 
 class _Passages(ApiView):

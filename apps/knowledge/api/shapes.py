@@ -1,12 +1,12 @@
 """What knowledge looks like in JSON."""
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypedDict
 
 from rest_framework import serializers
 
 from apps.knowledge.chunkers import CHUNKERS
 from apps.knowledge.errors import failure
-from apps.knowledge.models import Chunk, Document, Folder, Job, KnowledgeBase, MetadataField
+from apps.knowledge.models import Chunk, ChunkOverride, Document, Folder, Job, KnowledgeBase, MetadataField
 from apps.rest.fields import JsonObject
 from apps.workspaces.api.shapes import InWorkspace
 
@@ -45,18 +45,28 @@ class KnowledgeBaseChange(serializers.Serializer[Any]):
     chunker_settings = JsonObject(required=False, help_text="With another chunker and without this: its defaults.")
 
 
+class ChangedPassages(TypedDict):
+    """How many passages of a document people changed; one may be both."""
+
+    edited: int
+    disabled: int
+
+
 class DocumentOut(serializers.ModelSerializer[Document]):
     """A document and how far it is."""
 
     error = serializers.SerializerMethodField(help_text="Why it could not be read or indexed.")
     attributes = serializers.DictField(help_text="The facts that the base keeps of its documents.")
+    changed_passages = serializers.SerializerMethodField(
+        help_text="How many people edited or disabled; indexed again, it keeps those that are cut to the same text."
+    )
 
     class Meta:
         model = Document
         fields: ClassVar = [
             "id", "workspace", "knowledge_base", "folder", "kind", "tags", "attributes", "restricted", "name",
             "content_type", "size_bytes", "sha256", "status", "stage", "progress", "error", "generation",
-            "chunk_count", "failed_chunks", "page_count", "created_at", "changed_at", "indexed_at",
+            "chunk_count", "failed_chunks", "changed_passages", "page_count", "created_at", "changed_at", "indexed_at",
         ]  # fmt: skip
         read_only_fields = fields
 
@@ -64,6 +74,28 @@ class DocumentOut(serializers.ModelSerializer[Document]):
         """Return the failure of the last attempt in the shape of all errors."""
         found = failure(document.error_code, document.error_details) if document.error_code else None
         return found.as_dict() if found else None
+
+    def get_changed_passages(self, document: Document) -> ChangedPassages:
+        """Return the counts, which a list has read with its rows."""
+        if hasattr(document, "edited_passages") and hasattr(document, "disabled_passages"):
+            return {"edited": document.edited_passages, "disabled": document.disabled_passages}
+        counts = document.overrides.in_use().counts()
+        return {"edited": counts["edited"], "disabled": counts["disabled"]}
+
+
+class ChangedPassageOut(serializers.ModelSerializer[ChunkOverride]):
+    """A passage that people edited or disabled. `text` is what it reads instead, empty where it was not edited."""
+
+    class Meta:
+        model = ChunkOverride
+        fields: ClassVar = ["id", "document", "original", "text", "disabled", "changed_by", "changed_at"]
+        read_only_fields = fields
+
+
+class ChangedPassageQuery(serializers.Serializer[Any]):
+    """Of which document."""
+
+    document = serializers.UUIDField(required=False)
 
 
 class DocumentChange(serializers.Serializer[Any]):

@@ -9,6 +9,7 @@ urlpatterns = [
     path("knowledge-bases/", bases.KnowledgeBases.as_view(), name="knowledge-bases"),
     path(BASE, bases.OneKnowledgeBase.as_view(), name="knowledge-base"),
     path(f"{BASE}documents/", bases.DocumentsOfBase.as_view(), name="documents-of-base"),
+    path(f"{BASE}changed-passages/", documents.ChangedPassagesOfBase.as_view(), name="changed-passages"),
     path(f"{BASE}search/", bases.SearchBase.as_view(), name="search-base"),
     path(f"{BASE}shares/", bases.SharesOfBase.as_view(), name="shares-of-base"),
     path(f"{BASE}shares/<uuid:share_id>/", bases.OneShareOfBase.as_view(), name="share-of-base"),

@@ -9,7 +9,7 @@ from django.utils.translation import gettext_lazy as _
 from pgvector.django import HalfVectorField
 
 from apps.knowledge.models.documents import Document
-from apps.knowledge.querysets import DocumentImageQuerySet
+from apps.knowledge.querysets import ChunkOverrideQuerySet, DocumentImageQuerySet
 
 
 class IngestionAttempt(models.Model):
@@ -117,6 +117,8 @@ class ChunkOverride(models.Model):
         settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
     )
     changed_at = models.DateTimeField(auto_now=True)
+
+    objects = ChunkOverrideQuerySet.as_manager()
 
     class Meta:
         default_permissions = ()

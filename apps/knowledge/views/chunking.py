@@ -15,12 +15,13 @@ from apps.knowledge import chunkers, services
 from apps.knowledge.chunkers.drafts import PARENT
 from apps.knowledge.models import Document, KnowledgeBase
 from apps.knowledge.services.chunking import settings_of
+from apps.knowledge.views.changes import ask_first
 from apps.models.models import Kind, ModelConfig
 from apps.models.resolution import BUILTIN, from_environment, from_row
 from apps.workspaces.pages import PersonRequest, enter
 
 SHOWN = 30
-NO_SETTING = ("chunker", "document", "again", "csrfmiddlewaretoken")
+NO_SETTING = ("chunker", "document", "again", "confirmed", "csrfmiddlewaretoken")
 NAMES = {
     "by_heading": gettext_lazy("By headings"),
     "parent_child": gettext_lazy("Passages with parts"),
@@ -85,9 +86,14 @@ def configure_chunker(request: PersonRequest, slug: str, base_id: UUID) -> HttpR
 @login_required
 def save_chunker(request: PersonRequest, slug: str, base_id: UUID) -> HttpResponse:
     """Keep the settings; documents that are there are cut anew only if that is asked for."""
-    _frame, base = _base(request, slug, base_id)
+    frame, base = _base(request, slug, base_id)
     chunker = request.POST.get("chunker", "")
     typed = {name: str(value) for name, value in request.POST.items() if name not in NO_SETTING}
+    if request.POST.get("again"):
+        documents = Document.objects.editable_by(request.user).filter(knowledge_base=base)
+        chunkers.validated_settings(chunker, settings_of(chunker, typed))
+        if page := ask_first(request, frame, base, documents, act="cut"):
+            return page
     count = services.configure_chunker(
         knowledge_base=base,
         chunker=chunker,

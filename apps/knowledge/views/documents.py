@@ -105,6 +105,7 @@ def show_document(request: PersonRequest, slug: str, document_id: UUID) -> HttpR
     audit.opened(document, who=request.user)
     editable = Document.objects.editable_by(request.user).filter(pk=document.pk).exists()
     context = {"document": document, "base": document.knowledge_base, "sheet": sheet, "editable": editable}
+    context["counts"] = document.overrides.in_use().counts() if editable else {}
     context["attempts"] = document.attempts.order_by("-number")[:20]
     return render(request, "knowledge/show_document.html", {**frame, **context, "section": "knowledge"})
 

@@ -21,6 +21,7 @@ from apps.knowledge import services
 from apps.knowledge.models import Document, Folder, Job, KnowledgeBase
 from apps.knowledge.querysets import DocumentQuerySet
 from apps.knowledge.services import jobs
+from apps.knowledge.views.changes import ask_first
 from apps.workspaces.pages import PersonRequest, enter
 
 ROWS = 25
@@ -44,6 +45,8 @@ def act_on_documents(request: PersonRequest, slug: str, base_id: UUID) -> HttpRe
     act = request.POST.get("act", "")
     undo = ""
     if act in IN_BACKGROUND:
+        if act != "retry" and (page := ask_first(request, frame, base, documents, act=act)):
+            return page
         job = services.start_job(kind=IN_BACKGROUND[act], **common)
         text = _("%(count)s in the queue. You can leave this page.") % {"count": job.total}
     else:
@@ -55,6 +58,8 @@ def act_on_documents(request: PersonRequest, slug: str, base_id: UUID) -> HttpRe
             text %= {"count": job.total}
             undo = reverse("knowledge:restore-deleted", args=[slug, job.pk])
     messages.success(request, text, extra_tags=undo)
+    if from_document := documents.among([request.POST.get("from_document", "")]).first():
+        return redirect("knowledge:show-document", slug, from_document.pk)
     back = redirect("knowledge:show-knowledge-base", slug, base.pk)
     folder = request.POST.get("in_folder", "")
     if act != "move" and Folder.objects.visible_to(request.user).named_by(folder).exists():

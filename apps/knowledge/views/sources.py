@@ -16,6 +16,7 @@ from apps.common.text import whole
 from apps.knowledge import originals, questions, services
 from apps.knowledge.models import Document, Folder, KnowledgeBase
 from apps.knowledge.questions import Pair
+from apps.knowledge.views.changes import ask_first
 from apps.workspaces.pages import PersonRequest, enter
 
 LARGEST_TABLE = 20 << 20
@@ -47,6 +48,10 @@ def refresh_page(request: PersonRequest, slug: str, document_id: UUID) -> HttpRe
         services.schedule_page(document=document, refresh_hours=hours, actor=request.user)
         messages.success(request, _("Saved."))
     else:
+        documents = Document.objects.editable_by(request.user).filter(pk=document.pk)
+        page = ask_first(request, enter(request, slug), document.knowledge_base, documents, act="fetch")
+        if page:
+            return page
         services.refresh_page(document=document, actor=request.user)
         messages.success(request, _("The page is fetched again. What was read of it before answers meanwhile."))
     return redirect("knowledge:show-document", slug, document.pk)
