@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Self
 from django.db import models
 
 from apps.workspaces import rights
+from apps.workspaces.doors import compiled
 from apps.workspaces.principals import Who
 
 if TYPE_CHECKING:
@@ -14,12 +15,14 @@ if TYPE_CHECKING:
 class AgentQuerySet(models.QuerySet["Agent"]):
     """Reads of agents."""
 
+    @compiled
     def visible_to(self, who: Who) -> Self:
         """Keep agents that ``who`` may ask (``rights.read``)."""
         from apps.agents.models import AgentShare
 
         return self.filter(rights.read(who, "agents:read", AgentShare))
 
+    @compiled
     def editable_by(self, who: Who) -> Self:
         """Keep agents that ``who`` may change, delete and share."""
         from apps.agents.models import AgentShare
@@ -30,6 +33,7 @@ class AgentQuerySet(models.QuerySet["Agent"]):
 class AgentVersionQuerySet(models.QuerySet["AgentVersion"]):
     """Reads of an agent's versions: for those who may change it."""
 
+    @compiled
     def visible_to(self, who: Who) -> Self:
         """Keep versions of agents that ``who`` may change: they hold instructions."""
         from apps.agents.models import Agent
@@ -44,6 +48,7 @@ class AgentVersionQuerySet(models.QuerySet["AgentVersion"]):
 class ToolResultRefQuerySet(models.QuerySet["ToolResultRef"]):
     """Reads of stored tool results: each belongs to the person whose question made it."""
 
+    @compiled
     def visible_to(self, who: Who) -> Self:
         """Keep one's own, in workspaces that one still belongs to."""
         return self.filter(rights.own(who, "conversations:read"))
@@ -54,6 +59,7 @@ class ToolResultRefQuerySet(models.QuerySet["ToolResultRef"]):
 class HandoffQuerySet(models.QuerySet["ConversationHandoff"]):
     """Reads of handoffs: each belongs to the person whose conversation it is of."""
 
+    @compiled
     def visible_to(self, who: Who) -> Self:
         """Keep those of one's own conversations, in workspaces that one still belongs to."""
         return self.filter(rights.own(who, "conversations:read"))

@@ -7,6 +7,7 @@ from django.db.models import Case, Exists, OuterRef, Q, Subquery, Value, When
 from django.db.models.functions import Length
 
 from apps.workspaces import rights
+from apps.workspaces.doors import compiled
 from apps.workspaces.principals import Principal, Who
 
 if TYPE_CHECKING:
@@ -16,10 +17,12 @@ if TYPE_CHECKING:
 class ConversationQuerySet(models.QuerySet["Conversation"]):
     """Reads of conversations."""
 
+    @compiled
     def visible_to(self, who: Who) -> Self:
         """Keep one's own conversations in workspaces that one still belongs to; a visitor's, theirs."""
         return self._own(who, "conversations:read")
 
+    @compiled
     def editable_by(self, who: Who) -> Self:
         """Keep what ``who`` may ask in, rename or delete: the same, their own."""
         return self._own(who, "conversations:write")
@@ -47,6 +50,7 @@ class ConversationQuerySet(models.QuerySet["Conversation"]):
 class TurnQuerySet(models.QuerySet["Turn"]):
     """Reads of turns."""
 
+    @compiled
     def visible_to(self, who: Who) -> Self:
         """Keep turns of conversations that ``who`` may see."""
         from apps.conversations.models import Conversation
@@ -64,6 +68,7 @@ class TurnQuerySet(models.QuerySet["Turn"]):
 class MessageQuerySet(models.QuerySet["Message"]):
     """Reads of messages."""
 
+    @compiled
     def visible_to(self, who: Who) -> Self:
         """Keep messages of conversations that ``who`` may see."""
         from apps.conversations.models import Conversation
@@ -74,6 +79,7 @@ class MessageQuerySet(models.QuerySet["Message"]):
 class CitationQuerySet(models.QuerySet["Citation"]):
     """Reads of citations. Seeing a citation does not mean that its document may still be read."""
 
+    @compiled
     def visible_to(self, who: Who) -> Self:
         """Keep citations of messages that ``who`` may see."""
         from apps.conversations.models import Message
@@ -91,6 +97,7 @@ class CitationQuerySet(models.QuerySet["Citation"]):
 class AttachmentQuerySet(models.QuerySet["Attachment"]):
     """Reads of attachments: the owner's, while they see the conversation."""
 
+    @compiled
     def visible_to(self, who: Who) -> Self:
         """Keep attachments of conversations that ``who`` may see, and their own that wait for a question."""
         from apps.conversations.models import Conversation
@@ -112,6 +119,7 @@ class AttachmentQuerySet(models.QuerySet["Attachment"]):
 class FeedbackQuerySet(models.QuerySet["Feedback"]):
     """Reads of feedback."""
 
+    @compiled
     def visible_to(self, who: Who) -> Self:
         """Keep feedback on turns that ``who`` may see."""
         from apps.conversations.models import Turn

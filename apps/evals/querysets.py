@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Self
 from django.db import models
 
 from apps.workspaces import rights
+from apps.workspaces.doors import compiled
 from apps.workspaces.principals import Who
 
 if TYPE_CHECKING:
@@ -14,12 +15,14 @@ if TYPE_CHECKING:
 class DatasetQuerySet(models.QuerySet["Dataset"]):
     """Reads of data sets."""
 
+    @compiled
     def visible_to(self, who: Who) -> Self:
         """Keep data sets that ``who`` may use (``rights.read``)."""
         from apps.evals.models import DatasetShare
 
         return self.filter(rights.read(who, "evaluations:read", DatasetShare))
 
+    @compiled
     def editable_by(self, who: Who) -> Self:
         """Keep data sets that ``who`` may change, delete and share."""
         from apps.evals.models import DatasetShare
@@ -30,12 +33,14 @@ class DatasetQuerySet(models.QuerySet["Dataset"]):
 class CaseQuerySet(models.QuerySet["Case"]):
     """Reads of cases: by the rights on their data set."""
 
+    @compiled
     def visible_to(self, who: Who) -> Self:
         """Keep cases of data sets that ``who`` may use."""
         from apps.evals.models import Dataset
 
         return self.filter(dataset__in=Dataset.objects.visible_to(who))
 
+    @compiled
     def editable_by(self, who: Who) -> Self:
         """Keep cases of data sets that ``who`` may change."""
         from apps.evals.models import Dataset
@@ -46,6 +51,7 @@ class CaseQuerySet(models.QuerySet["Case"]):
 class EvalRunQuerySet(models.QuerySet["EvalRun"]):
     """Reads of evaluation runs."""
 
+    @compiled
     def visible_to(self, who: Who) -> Self:
         """Keep runs of workspaces that ``who`` belongs to."""
         return self.filter(workspace__in=rights.workspaces(who, "evaluations:read"))

@@ -12,6 +12,7 @@ from django.db.models.functions import Coalesce
 
 from apps.common.text import storable
 from apps.workspaces import rights
+from apps.workspaces.doors import compiled
 from apps.workspaces.principals import Principal, Who
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ FAILED = ("error_parsing", "error_indexing")
 class KnowledgeBaseQuerySet(models.QuerySet["KnowledgeBase"]):
     """Reads of knowledge bases."""
 
+    @compiled
     def visible_to(self, who: Who) -> Self:
         """Keep bases that ``who`` may read (``rights.read``)."""
         from apps.knowledge.models import KnowledgeBaseShare
@@ -41,6 +43,7 @@ class KnowledgeBaseQuerySet(models.QuerySet["KnowledgeBase"]):
             return self.none()
         return self.filter(rights.read(who, "knowledge:read", KnowledgeBaseShare), deleted_at__isnull=True)
 
+    @compiled
     def editable_by(self, who: Who) -> Self:
         """Keep bases that ``who`` may manage: upload, configure, delete, share."""
         from apps.knowledge.models import KnowledgeBaseShare
@@ -70,6 +73,7 @@ class KnowledgeBaseQuerySet(models.QuerySet["KnowledgeBase"]):
 class DocumentQuerySet(models.QuerySet["Document"]):
     """Reads of documents."""
 
+    @compiled
     def visible_to(self, who: Who) -> Self:
         """Keep documents that ``who`` may read: of readable bases, without those restricted to others.
 
@@ -153,12 +157,14 @@ class DocumentQuerySet(models.QuerySet["Document"]):
 class ChunkQuerySet(models.QuerySet["Chunk"]):
     """Reads of chunks."""
 
+    @compiled
     def visible_to(self, who: Who) -> Self:
         """Keep chunks of the documents that ``who`` may read."""
         from apps.knowledge.models import Document
 
         return self.filter(document__in=Document.objects.visible_to(who))
 
+    @compiled
     def editable_by(self, who: Who) -> Self:
         """Keep chunks of the documents that ``who`` may manage."""
         from apps.knowledge.models import Document
@@ -193,6 +199,7 @@ class ChunkOverrideQuerySet(models.QuerySet["ChunkOverride"]):
 class FolderQuerySet(models.QuerySet["Folder"]):
     """Reads of folders."""
 
+    @compiled
     def visible_to(self, who: Who) -> Self:
         """Keep folders of the bases that ``who`` may read, without those shut to them."""
         from apps.knowledge.models import KnowledgeBase
@@ -203,6 +210,7 @@ class FolderQuerySet(models.QuerySet["Folder"]):
             ~_is_shut(principal) | _in_managed_bases(principal), knowledge_base__in=bases, deleted_at__isnull=True
         )
 
+    @compiled
     def editable_by(self, who: Who) -> Self:
         """Keep folders of the bases that ``who`` may manage."""
         from apps.knowledge.models import KnowledgeBase
@@ -222,12 +230,14 @@ class FolderQuerySet(models.QuerySet["Folder"]):
 class MetadataFieldQuerySet(models.QuerySet["MetadataField"]):
     """Reads of the facts that bases keep of their documents."""
 
+    @compiled
     def visible_to(self, who: Who) -> Self:
         """Keep those of the bases that ``who`` may read."""
         from apps.knowledge.models import KnowledgeBase
 
         return self.filter(knowledge_base__in=KnowledgeBase.objects.visible_to(who))
 
+    @compiled
     def editable_by(self, who: Who) -> Self:
         """Keep those of the bases that ``who`` may manage."""
         from apps.knowledge.models import KnowledgeBase
@@ -238,10 +248,12 @@ class MetadataFieldQuerySet(models.QuerySet["MetadataField"]):
 class SynonymsQuerySet(models.QuerySet["Synonyms"]):
     """Reads of words that mean the same."""
 
+    @compiled
     def visible_to(self, who: Who) -> Self:
         """Keep those of the workspaces that ``who`` is in."""
         return self.filter(workspace__in=rights.workspaces(who, "knowledge:read"))
 
+    @compiled
     def editable_by(self, who: Who) -> Self:
         """Keep those of the workspaces that ``who`` owns or administers."""
         return self.filter(workspace__in=rights.workspaces(who, "knowledge:write", rights.MANAGERS))
@@ -250,6 +262,7 @@ class SynonymsQuerySet(models.QuerySet["Synonyms"]):
 class JobQuerySet(models.QuerySet["Job"]):
     """Reads of jobs."""
 
+    @compiled
     def visible_to(self, who: Who) -> Self:
         """Keep jobs that ``who`` began or whose base they manage, as far as they may read the base.
 
@@ -261,6 +274,7 @@ class JobQuerySet(models.QuerySet["Job"]):
         theirs = Q(created_by=principal.user_id) | _in_managed_bases(principal)
         return self.filter(theirs, knowledge_base__in=KnowledgeBase.objects.visible_to(principal))
 
+    @compiled
     def editable_by(self, who: Who) -> Self:
         """Keep jobs of the bases that ``who`` may manage."""
         from apps.knowledge.models import KnowledgeBase
@@ -275,6 +289,7 @@ class JobQuerySet(models.QuerySet["Job"]):
 class DocumentImageQuerySet(models.QuerySet["DocumentImage"]):
     """Reads of images out of documents."""
 
+    @compiled
     def visible_to(self, who: Who) -> Self:
         """Keep images of the documents that ``who`` may read."""
         from apps.knowledge.models import Document

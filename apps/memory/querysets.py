@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Self
 from django.db import models
 
 from apps.workspaces import rights
+from apps.workspaces.doors import compiled
 from apps.workspaces.principals import Who
 
 if TYPE_CHECKING:
@@ -14,10 +15,12 @@ if TYPE_CHECKING:
 class MemoryItemQuerySet(models.QuerySet["MemoryItem"]):
     """Reads of memory items: everybody sees and edits only their own."""
 
+    @compiled
     def visible_to(self, who: Who) -> Self:
         """Keep one's own items in workspaces that one still belongs to; visitors of widgets have none."""
         return self.filter(rights.own(who, "memory:read"))
 
+    @compiled
     def editable_by(self, who: Who) -> Self:
         """Keep what ``who`` may change or erase: the same, their own."""
         return self.filter(rights.own(who, "memory:write"))
@@ -26,6 +29,7 @@ class MemoryItemQuerySet(models.QuerySet["MemoryItem"]):
 class NoteQuerySet(models.QuerySet["ConversationNote"]):
     """Reads of conversations' notes: each belongs to the person whose conversation it is of."""
 
+    @compiled
     def visible_to(self, who: Who) -> Self:
         """Keep those of one's own conversations, in workspaces that one still belongs to."""
         return self.filter(rights.own(who, "conversations:read"))
@@ -36,12 +40,14 @@ class NoteQuerySet(models.QuerySet["ConversationNote"]):
 class AffinityQuerySet(models.QuerySet["DocumentAffinity"]):
     """Reads of affinities: one's own, of documents that one may still read."""
 
+    @compiled
     def visible_to(self, who: Who) -> Self:
         """Keep one's own, of documents that one may read at this moment."""
         from apps.knowledge.models import Document
 
         return self.filter(rights.own(who, "memory:read"), document__in=Document.objects.visible_to(who))
 
+    @compiled
     def editable_by(self, who: Who) -> Self:
         """Keep one's own, whether the document may still be read or not."""
         return self.filter(rights.own(who, "memory:write"))
@@ -54,10 +60,12 @@ class AffinityQuerySet(models.QuerySet["DocumentAffinity"]):
 class MemorySwitchQuerySet(models.QuerySet["MemorySwitch"]):
     """Reads of switches: one's own."""
 
+    @compiled
     def visible_to(self, who: Who) -> Self:
         """Keep one's own, in workspaces that one still belongs to."""
         return self.filter(rights.own(who, "memory:read"))
 
+    @compiled
     def editable_by(self, who: Who) -> Self:
         """Keep what ``who`` may change: the same, their own."""
         return self.filter(rights.own(who, "memory:write"))

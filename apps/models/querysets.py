@@ -9,6 +9,7 @@ from django.db.models import Avg, Count, F, Q, Sum
 from django.db.models.functions import TruncDate, TruncWeek
 
 from apps.workspaces import rights
+from apps.workspaces.doors import compiled
 from apps.workspaces.principals import Principal, Who
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 class ModelConfigQuerySet(models.QuerySet["ModelConfig"]):
     """Reads of configured models."""
 
+    @compiled
     def visible_to(self, who: Who) -> Self:
         """Keep the operator's models (for anyone signed in) and those that ``who`` may choose (``rights.read``)."""
         from apps.models.models import ModelShare
@@ -25,6 +27,7 @@ class ModelConfigQuerySet(models.QuerySet["ModelConfig"]):
         operators = Q(workspace__isnull=True) if Principal.of(who).may("models:read") else rights.NOTHING
         return self.filter(operators | rights.read(who, "models:read", ModelShare))
 
+    @compiled
     def editable_by(self, who: Who) -> Self:
         """Keep models that ``who`` may change, delete and share; never the operator's."""
         from apps.models.models import ModelShare
@@ -44,10 +47,12 @@ class ModelConfigQuerySet(models.QuerySet["ModelConfig"]):
 class UsageRecordQuerySet(models.QuerySet["UsageRecord"]):
     """Reads of calls of models."""
 
+    @compiled
     def visible_to(self, who: Who) -> Self:
         """Keep calls for workspaces that ``who`` owns or administers: they pay, and see who used what."""
         return self.filter(workspace__in=rights.workspaces(who, "workspace:read", rights.MANAGERS))
 
+    @compiled
     def editable_by(self, who: Who) -> Self:
         """Keep none: what was used is never changed."""
         return self.none()
@@ -95,10 +100,12 @@ class UsageRecordQuerySet(models.QuerySet["UsageRecord"]):
 class BudgetQuerySet(models.QuerySet["Budget"]):
     """Reads of budgets."""
 
+    @compiled
     def visible_to(self, who: Who) -> Self:
         """Keep budgets of workspaces that ``who`` owns or administers."""
         return self.filter(workspace__in=rights.workspaces(who, "models:read", rights.MANAGERS))
 
+    @compiled
     def editable_by(self, who: Who) -> Self:
         """Keep those of them that the operator did not set."""
         managed = rights.workspaces(who, "models:write", rights.MANAGERS)

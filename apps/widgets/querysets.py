@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Self
 from django.db import models
 
 from apps.workspaces import rights
+from apps.workspaces.doors import compiled
 from apps.workspaces.principals import Who
 
 if TYPE_CHECKING:
@@ -15,10 +16,12 @@ if TYPE_CHECKING:
 class WidgetQuerySet(models.QuerySet["Widget"]):
     """Reads of widgets."""
 
+    @compiled
     def visible_to(self, who: Who) -> Self:
         """Keep widgets of workspaces that ``who`` owns or administers."""
         return self.filter(workspace__in=rights.workspaces(who, "workspace:read", rights.MANAGERS))
 
+    @compiled
     def editable_by(self, who: Who) -> Self:
         """Keep widgets that ``who`` may change or delete."""
         return self.filter(workspace__in=rights.workspaces(who, "workspace:write", rights.MANAGERS))
@@ -31,6 +34,7 @@ class WidgetQuerySet(models.QuerySet["Widget"]):
 class VisitorQuerySet(models.QuerySet["Visitor"]):
     """Reads of visitors."""
 
+    @compiled
     def visible_to(self, who: Who) -> Self:
         """Keep visitors of widgets that ``who`` may see."""
         from apps.widgets.models import Widget

@@ -10,6 +10,7 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from apps.common.text import storable
+from apps.workspaces.doors import compiled
 from apps.workspaces.principals import Principal, Who
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ def _workspaces(who: Who, scope: str, *, managed: bool = False) -> Any:
 class WorkspaceQuerySet(models.QuerySet["Workspace"]):
     """Reads of workspaces."""
 
+    @compiled
     def visible_to(self, who: Who) -> Self:
         """Keep workspaces that ``who`` is in; a key's and a widget's are one. Staff get no shortcut."""
         from apps.workspaces import rights
@@ -44,6 +46,7 @@ class WorkspaceQuerySet(models.QuerySet["Workspace"]):
             return self.filter(pk=principal.workspace_id)
         return self.filter(pk__in=rights.memberships(principal).values("workspace"))
 
+    @compiled
     def editable_by(self, who: Who) -> Self:
         """Keep workspaces that ``who`` owns or administers."""
         return self.filter(pk__in=_workspaces(who, "workspace:write", managed=True))
@@ -56,10 +59,12 @@ class MembershipQuerySet(models.QuerySet["Membership"]):
         """Keep all but operators' visits that are over, by the database's clock."""
         return self.filter(Q(support_until__isnull=True) | Q(support_until__gt=Now()))
 
+    @compiled
     def visible_to(self, who: Who) -> Self:
         """Keep memberships of workspaces that ``who`` is in."""
         return self.filter(workspace__in=_workspaces(who, "workspace:read"))
 
+    @compiled
     def editable_by(self, who: Who) -> Self:
         """Keep memberships of workspaces that ``who`` owns or administers."""
         return self.filter(workspace__in=_workspaces(who, "workspace:write", managed=True))
@@ -68,10 +73,12 @@ class MembershipQuerySet(models.QuerySet["Membership"]):
 class DepartmentQuerySet(models.QuerySet["Department"]):
     """Reads of departments."""
 
+    @compiled
     def visible_to(self, who: Who) -> Self:
         """Keep departments of workspaces that ``who`` is in."""
         return self.filter(workspace__in=_workspaces(who, "workspace:read"))
 
+    @compiled
     def editable_by(self, who: Who) -> Self:
         """Keep departments of workspaces that ``who`` owns or administers."""
         return self.filter(workspace__in=_workspaces(who, "workspace:write", managed=True))
@@ -96,11 +103,13 @@ class ApiKeyQuerySet(models.QuerySet["ApiKey"]):
         """Keep keys that are neither revoked nor expired, by the database's clock."""
         return self.filter(Q(expires_at__isnull=True) | Q(expires_at__gt=Now()), revoked_at__isnull=True)
 
+    @compiled
     def visible_to(self, who: Who) -> Self:
         """Keep one's own keys, and all keys to workspaces that ``who`` owns or administers."""
         own = Q(user=Principal.of(who).user_id, workspace__in=_workspaces(who, "workspace:read"))
         return self.filter(own | Q(workspace__in=_workspaces(who, "workspace:read", managed=True)))
 
+    @compiled
     def editable_by(self, who: Who) -> Self:
         """Keep keys that ``who`` may revoke: the same."""
         own = Q(user=Principal.of(who).user_id, workspace__in=_workspaces(who, "workspace:write"))
@@ -114,10 +123,12 @@ class InvitationQuerySet(models.QuerySet["Invitation"]):
         """Keep those that still let somebody in."""
         return self.filter(accepted_at__isnull=True, revoked_at__isnull=True, expires_at__gt=Now())
 
+    @compiled
     def visible_to(self, who: Who) -> Self:
         """Keep invitations to workspaces that ``who`` owns or administers."""
         return self.filter(workspace__in=_workspaces(who, "workspace:read", managed=True))
 
+    @compiled
     def editable_by(self, who: Who) -> Self:
         """Keep those that ``who`` may withdraw: the same."""
         return self.filter(workspace__in=_workspaces(who, "workspace:write", managed=True))
@@ -126,6 +137,7 @@ class InvitationQuerySet(models.QuerySet["Invitation"]):
 class AuditEventQuerySet(models.QuerySet["AuditEvent"]):
     """Reads of the audit log."""
 
+    @compiled
     def visible_to(self, who: Who) -> Self:
         """Keep events of workspaces that ``who`` owns or administers."""
         return self.filter(workspace__in=_workspaces(who, "workspace:read", managed=True))
@@ -170,6 +182,7 @@ class NoticeQuerySet(models.QuerySet["Notice"]):
         """Keep those that are shown now or later."""
         return self.filter(ends_at__gt=Now())
 
+    @compiled
     def visible_to(self, who: Who) -> Self:
         """Keep those for everybody, and for workspaces that ``who`` is in."""
         mine = Q(workspace=None) | Q(workspace__in=_workspaces(who, "workspace:read"))
@@ -183,11 +196,13 @@ class NoticeQuerySet(models.QuerySet["Notice"]):
 class QuotaQuerySet(models.QuerySet["Quota"]):
     """Reads of quotas."""
 
+    @compiled
     def visible_to(self, who: Who) -> Self:
         """Keep those of workspaces that ``who`` owns or administers, and one's own."""
         own = Q(user=Principal.of(who).user_id, workspace__in=_workspaces(who, "workspace:read"))
         return self.filter(own | Q(workspace__in=_workspaces(who, "workspace:read", managed=True)))
 
+    @compiled
     def editable_by(self, who: Who) -> Self:
         """Keep the people's quotas of workspaces that ``who`` owns or administers; the whole's is the operator's."""
         return self.filter(user__isnull=False, workspace__in=_workspaces(who, "workspace:write", managed=True))
@@ -196,6 +211,7 @@ class QuotaQuerySet(models.QuerySet["Quota"]):
 class ShareQuerySet(models.QuerySet[Any]):
     """Reads of shares: for those who may manage what is shared."""
 
+    @compiled
     def visible_to(self, who: Who) -> Self:
         """Keep shares of rows that ``who`` may manage."""
         shared = self.model._meta.get_field("content_object").related_model
