@@ -1,4 +1,9 @@
-"""Which knowledge bases hold vectors of a configured model, or have their passages put in order by it."""
+"""Which knowledge bases hold vectors of configured models, or have their passages put in order by them."""
+
+from collections.abc import Collection, Iterable
+from uuid import UUID
+
+from django.db.models import Exists, OuterRef, Q
 
 from apps.knowledge.models import KnowledgeBase
 from apps.models.models import Kind, ModelConfig
@@ -7,17 +12,19 @@ from apps.models.users import Use
 from apps.workspaces.models import User
 
 
-def find_in_knowledge_bases(model: ModelConfig, asker: User) -> list[Use]:
+def find_in_knowledge_bases(models: Collection[ModelConfig], asker: User) -> Iterable[tuple[UUID, Use]]:
     """Find the bases that could not be searched as they are; those that the asker may not see have no name."""
-    if model.kind == Kind.EMBEDDING:
-        bases = KnowledgeBase.objects.filter(embedding_model=from_row(model).reference)
-    elif model.kind == Kind.RERANK:
-        bases = KnowledgeBase.objects.filter(search_profile__chosen__rerank_model=str(model.pk))
-    else:
-        return []
-    if model.workspace_id is not None:
-        bases = bases.filter(workspace=model.workspace_id)
-    visible = set(
-        KnowledgeBase.objects.visible_to(asker).filter(pk__in=bases.values("pk")).values_list("pk", flat=True)
-    )
-    return [Use("knowledge_base", base.name if base.pk in visible else "") for base in bases]
+    embedding = [(from_row(model).reference, model) for model in models if model.kind == Kind.EMBEDDING]
+    reranking = [(str(model.pk), model) for model in models if model.kind == Kind.RERANK]
+    if not embedding and not reranking:
+        return
+    order = "search_profile__chosen__rerank_model"
+    wanted = Q(embedding_model__in=[key for key, _ in embedding]) | Q(**{f"{order}__in": [key for key, _ in reranking]})
+    seen = Exists(KnowledgeBase.objects.visible_to(asker).filter(pk=OuterRef("pk")))
+    bases = KnowledgeBase.objects.filter(wanted).annotate(seen=seen)
+    for workspace, name, reference, reranker, is_seen in bases.values_list(
+        "workspace", "name", "embedding_model", order, "seen"
+    ):
+        for key, model in (*embedding, *reranking):
+            if key in (reference, reranker) and model.workspace_id in (None, workspace):
+                yield model.pk, Use("knowledge_base", name if is_seen else "")

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from django.db.models import Count, Exists, F, OuterRef, Q
+from django.db.models import Count, Exists, F, OuterRef, Value
 from django.db.models.functions import Length
 from django.utils.translation import gettext_lazy as _
 
@@ -74,10 +74,15 @@ def finding(kind: str, chunks: ChunkQuerySet, base: KnowledgeBase) -> ChunkQuery
 
 
 def counts(chunks: ChunkQuerySet, base: KnowledgeBase) -> list[dict[str, Any]]:
-    """Return each kind with its name, what it means and how many passages are of it."""
+    """Return each kind with its name, what it means and how many passages are of it; in one statement."""
+    first, *others = (
+        found(chunks, base).order_by().values(kind=Value(kind)).annotate(count=Count("pk"))
+        for kind, (_name, _meaning, found) in FINDINGS.items()
+    )
+    counted = {row["kind"]: row["count"] for row in first.union(*others, all=True)}
     return [
-        {"kind": kind, "name": name, "meaning": meaning, "count": found(chunks, base).count()}
-        for kind, (name, meaning, found) in FINDINGS.items()
+        {"kind": kind, "name": name, "meaning": meaning, "count": counted.get(kind, 0)}
+        for kind, (name, meaning, _found) in FINDINGS.items()
     ]
 
 
@@ -102,7 +107,7 @@ def lengths(passages: ChunkQuerySet) -> list[dict[str, int]]:
     ]
 
 
-def repeated(passages: ChunkQuerySet) -> set[Any]:
-    """Return the hashes of texts that stand in the document more than once."""
-    twice = passages.values("content_hash").annotate(count=Count("pk")).filter(Q(count__gt=1))
-    return set(twice.order_by().values_list("content_hash", flat=True))
+def with_repeated(passages: ChunkQuerySet) -> ChunkQuerySet:
+    """Add ``repeated``: whether the same text stands among these passages of one document once more."""
+    twin = passages.filter(content_hash=OuterRef("content_hash")).exclude(pk=OuterRef("pk"))
+    return passages.annotate(repeated=Exists(twin))

@@ -96,6 +96,12 @@ class DocumentQuerySet(models.QuerySet["Document"]):
         bases = KnowledgeBase.objects.editable_by(who)
         return self.filter(knowledge_base__in=bases, deleted_at__isnull=not deleted)
 
+    def with_rights(self, who: Who) -> Self:
+        """Add ``editable``: whether ``who`` may change the document."""
+        from apps.knowledge.models import Document
+
+        return self.annotate(editable=Exists(Document.objects.editable_by(who).filter(pk=OuterRef("pk"))))
+
     def in_folders(self, folders: Iterable[UUID]) -> Self:
         """Keep documents in these folders and in all below them."""
         from apps.knowledge.models import Folder

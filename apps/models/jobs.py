@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy as _
 
 from apps.models.errors import ModelUnavailable
 from apps.models.models import Kind, ModelConfig
-from apps.models.resolution import resolve
+from apps.models.resolution import default_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,18 +62,23 @@ class Job:
     costs: list[tuple[str, Decimal]]
 
 
-def jobs_of(workspace_id: UUID, models: Sequence[ModelConfig], sums: Sequence[dict[str, Any]]) -> list[Job]:
-    """Return the jobs in the order of WORK. ``sums`` are ``UsageRecord.objects.by_model()``."""
-    return [_job(work, workspace_id, models, sums) for work in WORK.values()]
+def jobs_of(models: Sequence[ModelConfig], sums: Sequence[dict[str, Any]]) -> list[Job]:
+    """Return the jobs in the order of WORK, without asking the database.
+
+    ``models``: all that a workspace can use, with what stands in for them; ``sums``: of ``by_model``.
+    """
+    return [
+        _job(work, [row for row in models if row.kind == work.kind and row.enabled], sums) for work in WORK.values()
+    ]
 
 
-def _job(work: Work, workspace_id: UUID, models: Sequence[ModelConfig], sums: Sequence[dict[str, Any]]) -> Job:
-    own = [row for row in models if row.workspace_id and row.kind == work.kind and row.enabled]
+def _job(work: Work, models: Sequence[ModelConfig], sums: Sequence[dict[str, Any]]) -> Job:
+    own = [row for row in models if row.workspace_id]
     chosen = next((row.pk for row in own if getattr(row, work.role)), None)
-    name, source, reference, fallback = _resolved(work, workspace_id)
+    name, source, reference, fallback = _resolved(work, models)
     found = [row for row in sums if row["model"] == reference and row["kind"] == work.kind]
     main = next((row.name for row in own if row.is_default), "") if work.fast else ""
-    without = name if chosen is None else main or _resolved(work, None)[0]
+    without = name if chosen is None else main or _resolved(work, [row for row in models if not row.workspace_id])[0]
     calls = sum(row["calls"] for row in found)
     return Job(
         work=work,
@@ -88,10 +93,10 @@ def _job(work: Work, workspace_id: UUID, models: Sequence[ModelConfig], sums: Se
     )
 
 
-def _resolved(work: Work, workspace_id: UUID | None) -> tuple[str, str, str, str]:
+def _resolved(work: Work, models: Sequence[ModelConfig]) -> tuple[str, str, str, str]:
     """Return (name, source, reference, what stands in for it); empty texts where no model does it."""
     try:
-        model = resolve(work.kind, workspace_id=workspace_id, fast=work.fast)
+        model = default_of(work.kind, [row for row in models if row.is_default or row.is_fast], fast=work.fast)
     except ModelUnavailable:
         return "", "", "", ""
     if model.provider == "builtin":

@@ -5,8 +5,8 @@ from typing import Any
 from django.http import HttpRequest
 from django_htmx.middleware import HtmxDetails
 
-from apps.common.errors import NotFound
-from apps.workspaces import rights
+from apps.common.errors import NotAllowed, NotFound
+from apps.workspaces import permissions, rights
 from apps.workspaces.models import Role, User
 
 
@@ -17,17 +17,20 @@ class PersonRequest(HttpRequest):
     htmx: HtmxDetails
 
 
-def enter(request: PersonRequest, slug: str) -> dict[str, Any]:
+def enter(request: PersonRequest, slug: str, act: str = "") -> dict[str, Any]:
     """Return what the frame of a workspace's page shows, and remember it as the last one visited.
 
     Raises:
         NotFound: there is no such workspace, or the person is not in it.
+        NotAllowed: their role there does not include ``act``, of ``permissions.ACTS``.
     """
     mine = rights.memberships(request.user).select_related("workspace").order_by("workspace__name")
     roles = {membership.workspace: Role(membership.role) for membership in mine}
     workspace = next((row for row in roles if row.slug == slug), None)
     if workspace is None:
         raise NotFound
+    if act and not permissions.allows(act, roles[workspace]):
+        raise NotAllowed
     if request.session.get("workspace") != slug:
         request.session["workspace"] = slug
     return {"workspace": workspace, "workspaces": list(roles), "role": roles[workspace]}

@@ -25,13 +25,15 @@ def list_chunks(request: PersonRequest, slug: str, document_id: UUID) -> HttpRes
     """List a document's passages in reading order, or those that hold a word."""
     frame = enter(request, slug)
     documents = Document.objects.visible_to(request.user).filter(workspace=frame["workspace"])
-    document = get_object_or_404(documents.select_related("knowledge_base"), pk=document_id)
+    found = documents.with_rights(request.user).select_related("knowledge_base")
+    document = get_object_or_404(found, pk=document_id)
+    editable: bool = document.editable  # type: ignore[attr-defined]  # of with_rights
     words = request.GET.get("q", "").strip()
     chunks = Chunk.objects.visible_to(request.user).filter(document=document, level=Chunk.PARENT)
-    editable = Document.objects.editable_by(request.user).filter(pk=document.pk).exists()
     if not editable:  # what was switched off is for who may switch it on again
         chunks = chunks.filter(disabled=False)
-    page = Paginator(chunks.holding(words).order_by("ordinal"), ROWS).get_page(request.GET.get("page"))
+    shown = quality.with_repeated(chunks).holding(words).order_by("ordinal")
+    page = Paginator(shown, ROWS).get_page(request.GET.get("page"))
     context = {
         "document": document,
         "base": document.knowledge_base,
@@ -39,7 +41,6 @@ def list_chunks(request: PersonRequest, slug: str, document_id: UUID) -> HttpRes
         "q": words,
         "editable": editable,
         "lengths": quality.lengths(chunks),
-        "duplicates": quality.repeated(chunks),
         "lost": document.overrides.filter(applied=False) if editable else [],
         "section": "knowledge",
     }

@@ -17,15 +17,12 @@ from apps.models.errors import ModelError, ModelInUse
 from apps.models.forms import AddModelForm, ListModelsForm, ModelSettingsForm
 from apps.models.models import ModelConfig, UsageRecord
 from apps.models.querysets import ModelConfigQuerySet
-from apps.models.users import uses_of
-from apps.workspaces import permissions
+from apps.models.users import uses_of, uses_of_each
 from apps.workspaces.pages import PersonRequest, enter
 
 
 def _enter(request: PersonRequest, slug: str) -> dict[str, Any]:
-    frame = enter(request, slug)
-    permissions.require("add_model", actor=request.user, workspace=frame["workspace"])
-    return {**frame, "section": "models"}
+    return {**enter(request, slug, act="add_model"), "section": "models"}
 
 
 def _own(request: PersonRequest, frame: dict[str, Any], model_id: UUID) -> ModelConfig:
@@ -38,9 +35,10 @@ def _list(request: PersonRequest, frame: dict[str, Any], form: AddModelForm, sta
     usable = ModelConfig.objects.visible_to(request.user).usable_in(workspace.pk)
     models = list(usable.select_related("fallback").own_first())
     calls = UsageRecord.objects.visible_to(request.user).filter(workspace=workspace).since(reports.first_day())
+    uses = uses_of_each([model for model in models if model.workspace_id], request.user)
     context = {
-        "rows": [(model, uses_of(model, request.user) if model.workspace_id else []) for model in models],
-        "jobs": jobs.jobs_of(workspace.pk, models, calls.by_model()),
+        "rows": [(model, uses.get(model.pk, [])) for model in models],
+        "jobs": jobs.jobs_of(models, calls.by_model()),
         "form": form,
     }
     return render(request, "models/list_models.html", {**frame, **context}, status=status)

@@ -13,14 +13,11 @@ from django.views.decorators.http import require_POST, require_safe
 from apps.models import budget_services, repeats, reports
 from apps.models.forms import BudgetForm
 from apps.models.models import Budget, UsageRecord
-from apps.workspaces import permissions
 from apps.workspaces.pages import PersonRequest, enter
 
 
 def _enter(request: PersonRequest, slug: str) -> dict[str, Any]:
-    frame = enter(request, slug)
-    permissions.require("set_budget", actor=request.user, workspace=frame["workspace"])
-    return {**frame, "section": "usage"}
+    return {**enter(request, slug, act="set_budget"), "section": "usage"}
 
 
 def _days(request: PersonRequest) -> int:

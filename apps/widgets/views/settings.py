@@ -17,16 +17,13 @@ from apps.widgets import editing, services, showing, tokens
 from apps.widgets.forms import NewWidgetForm, WidgetForm
 from apps.widgets.models import Visitor, Widget
 from apps.widgets.querysets import transcripts
-from apps.workspaces import permissions
 from apps.workspaces.pages import PersonRequest, enter
 
 A_PAGE = 30
 
 
 def _enter(request: PersonRequest, slug: str) -> dict[str, Any]:
-    frame = enter(request, slug)
-    permissions.require("manage_widgets", actor=request.user, workspace=frame["workspace"])
-    return {**frame, "section": "widgets"}
+    return {**enter(request, slug, act="manage_widgets"), "section": "widgets"}
 
 
 def _own(request: PersonRequest, frame: dict[str, Any], widget_id: UUID) -> Widget:

@@ -9,7 +9,7 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from apps.workspaces import audit, permissions
+from apps.workspaces import audit
 from apps.workspaces.forms import LogFilterForm
 from apps.workspaces.models import AuditEvent
 from apps.workspaces.pages import PersonRequest, enter
@@ -42,8 +42,7 @@ def export_audit_log(request: PersonRequest, slug: str) -> HttpResponseBase:
 
 
 def _asked(request: PersonRequest, slug: str) -> tuple[dict[str, Any], LogFilterForm, Any]:
-    frame = enter(request, slug)
-    permissions.require("see_audit_log", actor=request.user, workspace=frame["workspace"])
+    frame = enter(request, slug, act="see_audit_log")
     form = LogFilterForm(request.GET)
     mine = AuditEvent.objects.visible_to(request.user).filter(workspace=frame["workspace"])
     return frame, form, mine.chosen(**form.chosen())

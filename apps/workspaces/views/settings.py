@@ -94,9 +94,7 @@ def set_limit(request: PersonRequest, slug: str) -> HttpResponse:
 
 
 def _managed(request: PersonRequest, slug: str) -> dict[str, Any]:
-    frame = enter(request, slug)
-    permissions.require("manage_people", actor=request.user, workspace=frame["workspace"])
-    return frame
+    return enter(request, slug, act="manage_people")
 
 
 def _settings(frame: dict[str, Any], form: Any = None, delete_form: Any = None) -> dict[str, Any]:
