@@ -1,6 +1,7 @@
 """Template tags that every page may use."""
 
 from datetime import datetime, timedelta
+from functools import cache
 
 from django import forms, template
 from django.contrib.humanize.templatetags.humanize import naturaltime
@@ -15,6 +16,7 @@ register = template.Library()
 
 
 @register.simple_tag
+@cache
 def icon(name: str, classes: str = "") -> SafeString:
     """Draw a symbol of static/img/icons.svg; what it means is said by the text or label beside it."""
     html = '<svg class="{}" aria-hidden="true"><use href="{}#{}"></use></svg>'

@@ -33,7 +33,7 @@ def remarks(document: Document) -> list[str]:
 @register.filter
 def doing(document: Document) -> str:
     """Return what is being done with a document, else its state."""
-    return str(STAGES.get(document.stage) or document.get_status_display())
+    return str(STAGES.get(document.stage) or Document.Status(document.status).label)
 
 
 @register.filter
