@@ -183,6 +183,15 @@ class EmbeddingChanged(DocumentFailure):
     )
 
 
+class EmbeddingSwitched(DocumentFailure):
+    """The base was moved to another embedding model while the document was embedded with the former one."""
+
+    code = "embedding_switched"
+    status = 409
+    retryable = True
+    user_message = _("The base moved to another embedding model meanwhile. The document is indexed with that one now.")
+
+
 class NoSpace(DocumentFailure):
     """The disk of the database or of the file store is full."""
 

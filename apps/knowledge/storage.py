@@ -19,6 +19,7 @@ from django.utils import timezone
 
 from apps.common.text import storable
 from apps.knowledge.chunkers.drafts import PARENT, ChunkDraft
+from apps.knowledge.errors import EmbeddingSwitched
 from apps.knowledge.index_text import POSTED_LEVELS, lexical_input, postings
 from apps.knowledge.models import (
     Chunk,
@@ -116,6 +117,9 @@ def replace_generation(
     ``model`` names the model that made the vectors and must still be the base's own. ``progress`` is called
     while terms are counted, which is the long part and done before the transaction, so that no row is
     locked meanwhile; what it or ``batches`` raises leaves everything as it was.
+
+    Raises:
+        EmbeddingSwitched: the base goes by another model by now; everything is left as it was.
     """
     with ExitStack() as stack:
         rows = _Rows(stack)
@@ -138,8 +142,11 @@ def _commit(document: Document, rows: _Rows, *, model: str, **fields: Any) -> bo
     if not connection.in_atomic_block and document.knowledge_base.dimensions:
         vector_indexes.set_aside(document.knowledge_base_id, document.knowledge_base.dimensions, rows.embedded)
     with transaction.atomic():
-        if not _still_its_model(document, model) or not document.mine().update(**settled):
+        model_now = _model_now(document)
+        if model_now is None or not document.mine().update(**settled):
             return False
+        if model_now != model:
+            raise EmbeddingSwitched
         document.record_attempt(chunk_count=settled["chunk_count"], failed_chunks=settled["failed_chunks"])
         if replaced:
             _erase_chunks(document.pk)
@@ -159,15 +166,15 @@ def _blocks(file: IO[bytes]) -> Iterator[bytes]:
     return iter(lambda: file.read(BUFFER_BYTES), b"")
 
 
-def _still_its_model(document: Document, model: str) -> bool:
-    """Whether the base is there and goes by this model, until the transaction ends: a move to another waits for it."""
+def _model_now(document: Document) -> str | None:
+    """Return the model that the base, if there is one, goes by until the transaction ends: a move waits for that."""
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT 1 FROM knowledge_knowledgebase WHERE id = %s AND embedding_model = %s AND deleted_at IS NULL"
-            " FOR SHARE",
-            [document.knowledge_base_id, model],
+            "SELECT embedding_model FROM knowledge_knowledgebase WHERE id = %s AND deleted_at IS NULL FOR SHARE",
+            [document.knowledge_base_id],
         )
-        return cursor.fetchone() is not None
+        (model,) = cursor.fetchone() or (None,)
+        return model
 
 
 def _carry_images(document: Document, *, fresh: bool) -> None:

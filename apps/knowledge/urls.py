@@ -39,6 +39,7 @@ urlpatterns = [
     path(f"{BASE}chunker/", chunking.configure_chunker, name="configure-chunker"),
     path(f"{BASE}chunker/save/", chunking.save_chunker, name="save-chunker"),
     path(f"{BASE}model/", chunking.move_model, name="move-model"),
+    path(f"{BASE}model/dismiss/", chunking.dismiss_move, name="dismiss-move"),
     path(f"{BASE}fields/", metadata.list_fields, name="list-fields"),
     path(f"{BASE}fields/add/", metadata.add_field, name="add-field"),
     path("fields/<uuid:field_id>/delete/", metadata.delete_field, name="delete-field"),

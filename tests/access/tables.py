@@ -128,6 +128,7 @@ KNOWLEDGE = {
     ("get", "knowledge:list-chunks"): READ,
     ("get", "knowledge:show-page"): row(404, 404),  # of a PDF: tests/knowledge/test_page_pictures.py
     ("post", "knowledge:move-model"): FORM,
+    ("post", "knowledge:dismiss-move"): MANAGE,
     ("get", "knowledge:list-fields"): WRITE,
     ("post", "knowledge:add-field"): FORM,
     ("post", "knowledge:delete-field"): MANAGE,

@@ -81,6 +81,7 @@ TABLE = {
     ("GET", "field"): READ,
     ("DELETE", "field"): (401, 404, 404, 204),
     ("POST", "model-of-base"): (401, 404, 404, 202),
+    ("DELETE", "model-of-base"): (401, 404, 404, 204),
     ("GET", "folder"): READ,
     ("PATCH", "folder"): MANAGE,
     ("DELETE", "folder"): (401, 404, 404, 202),

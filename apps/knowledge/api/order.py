@@ -140,7 +140,10 @@ class OneField(ApiView):
 class ModelOfBase(ApiView):
     """The embedding model of a base, changed."""
 
-    operations = {"POST": Operation(input=EmbeddingIn, output=JobOut, status=202, scope=WRITE)}
+    operations = {
+        "POST": Operation(input=EmbeddingIn, output=JobOut, status=202, scope=WRITE),
+        "DELETE": Operation(status=204, scope=WRITE),
+    }
 
     def rows(self) -> QuerySet[Job]:
         return Job.objects.visible_to(self.who)
@@ -149,6 +152,12 @@ class ModelOfBase(ApiView):
         """Embed all passages anew, in the background; with the last one search is switched over at once."""
         base = self.row(base_id, KnowledgeBase.objects.editable_by(self.who))
         return self.answer(services.move_to_model(knowledge_base=base, model=self.taken()["model"], actor=self.who))
+
+    def on_delete(self, request: Request, base_id: UUID) -> Response:
+        """Put a move that failed away, with what it had embedded; the base stays with its model."""
+        base = self.row(base_id, KnowledgeBase.objects.editable_by(self.who))
+        services.dismiss_move(knowledge_base=base, actor=self.who)
+        return self.done()
 
 
 class JobsOfBase(ApiView):

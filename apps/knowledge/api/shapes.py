@@ -7,6 +7,7 @@ from rest_framework import serializers
 from apps.knowledge.chunkers import CHUNKERS
 from apps.knowledge.errors import failure
 from apps.knowledge.models import Chunk, ChunkOverride, Document, Folder, Job, KnowledgeBase, MetadataField
+from apps.knowledge.services import jobs
 from apps.rest.fields import JsonObject
 from apps.workspaces.api.shapes import InWorkspace
 
@@ -204,14 +205,20 @@ class JobOut(serializers.ModelSerializer[Job]):
 
     progress = serializers.DictField()
     result = serializers.DictField()
+    error = serializers.SerializerMethodField(help_text="Why it failed.")
 
     class Meta:
         model = Job
         fields: ClassVar = [
             "id", "workspace", "knowledge_base", "kind", "status", "stage", "position", "total", "progress", "result",
-            "error_code", "cancel_requested", "created_by", "created_at", "changed_at", "finished_at",
+            "error_code", "error", "cancel_requested", "created_by", "created_at", "changed_at", "finished_at",
         ]  # fmt: skip
         read_only_fields = fields
+
+    def get_error(self, job: Job) -> dict[str, Any] | None:
+        """Return the failure in the shape of all errors."""
+        found = jobs.reason(job)
+        return found.as_dict() if found else None
 
 
 class JobIn(serializers.Serializer[Any]):

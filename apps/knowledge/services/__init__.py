@@ -37,7 +37,7 @@ from apps.knowledge.services.jobs import (
     start_job,
 )
 from apps.knowledge.services.metadata import add_metadata_field, delete_metadata_field, describe_document
-from apps.knowledge.services.moving import move_to_model
+from apps.knowledge.services.moving import dismiss_move, models_for, move_to_model
 from apps.knowledge.services.searching import add_synonyms, delete_synonyms, save_search_profile
 from apps.knowledge.services.sources import (
     add_page,
@@ -76,6 +76,7 @@ __all__ = [
     "describe_document",
     "disable_chunk",
     "discard_override",
+    "dismiss_move",
     "edit_chunk",
     "edit_questions",
     "edit_text",
@@ -85,6 +86,7 @@ __all__ = [
     "index_document",
     "ingest_document",
     "join_upload",
+    "models_for",
     "move_documents",
     "move_folder",
     "move_to_model",

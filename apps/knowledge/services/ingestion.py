@@ -21,7 +21,7 @@ from django.db import transaction
 from apps.common.text import display_name
 from apps.knowledge import questions
 from apps.knowledge.chunkers.windows import Window, in_windows
-from apps.knowledge.errors import BusyDocument, NoRoom, OriginalMissing
+from apps.knowledge.errors import BusyDocument, DocumentFailure, EmbeddingSwitched, NoRoom, OriginalMissing
 from apps.knowledge.extraction import extract
 from apps.knowledge.models import Document, Job
 from apps.knowledge.parsers.parsed import Parsed
@@ -259,12 +259,27 @@ def _index(work: Work, embed: "Embed | None") -> None:
     replaced = document.markdown_key
     fresh = bool(replaced) and replaced != parsed["key"]
     old = pictures.keys(document) if fresh else []
-    with stored:
-        indexing.index(work, _parts(stored), parsed, embed=embed or indexing.embed, size_bytes=stored.size)
+    try:
+        with stored:
+            indexing.index(work, _parts(stored), parsed, embed=embed or indexing.embed, size_bytes=stored.size)
+    except EmbeddingSwitched as error:
+        _put_back(document, error)
+        return
     if fresh:
         discard(replaced)
     for key in old:
         discard(key)
+
+
+def _put_back(document: Document, error: DocumentFailure) -> None:
+    """Have a claimed document indexed once more, at once; the attempt says why it was stopped."""
+    settled = document.settlement(Status.PARSED)
+    with transaction.atomic():
+        if not document.mine().update(**settled):
+            raise LeaseLost
+        document.record_attempt(error.code, outcome="cancelled")
+        enqueue(document)
+    document.take(settled)
 
 
 def _parts(stored: File[bytes]) -> Iterator[Window]:

@@ -11,19 +11,21 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from django.db import DatabaseError, IntegrityError, transaction
+from django.db import IntegrityError, transaction
 from django.db.models import Count, Exists, F, OuterRef, Q
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 from django_q.tasks import async_task
 
-from apps.common.errors import InvalidInput
-from apps.knowledge.errors import BusyDocument, JobActive, NothingChosen
+from apps.common.errors import InvalidInput, KnowSphereError
+from apps.knowledge.errors import BusyDocument, JobActive, NothingChosen, failure
 from apps.knowledge.models import Document, Job, KnowledgeBase
 from apps.knowledge.querysets import DocumentQuerySet, JobQuerySet
 from apps.knowledge.services import batches, moving
 from apps.knowledge.services.documents import enqueue_turns
+from apps.knowledge.services.work import as_failure, is_outage
+from apps.models.errors import ModelError
 from apps.workspaces.models import User
 
 logger = logging.getLogger(__name__)
@@ -142,11 +144,11 @@ def _each(jobs: JobQuerySet, advance: Callable[[Job], bool]) -> int:
     for job in jobs.active().select_related("knowledge_base").order_by("changed_at")[:5]:
         try:
             moved += advance(job)
-        except DatabaseError:
-            raise
-        except Exception:  # this job's fault, and no reason to hold up the others
-            logger.exception("job %s failed", job.pk)
-            _end(job, Job.Status.FAILED, error_code="internal_error")
+        except Exception as error:
+            if is_outage(error):  # it passes, and the queue or the sweeper goes on
+                raise
+            found = as_failure(job, error)  # this job's fault, and no reason to hold up the others
+            _end(job, Job.Status.FAILED, error_code=found.code, error_details={**found.details})
     return moved
 
 
@@ -235,9 +237,9 @@ def finish_jobs(jobs: JobQuerySet) -> int:
     return sum(_end(job, Job.Status.SUCCEEDED) for job in ended)
 
 
-def _end(job: Job, status: Job.Status, error_code: str = "") -> int:
+def _end(job: Job, status: Job.Status, **fields: Any) -> int:
     now = timezone.now()
-    fields: dict[str, Any] = {"status": status, "error_code": error_code, "finished_at": now, "changed_at": now}
+    fields |= {"status": status, "finished_at": now, "changed_at": now}
     return (
         Job.objects.filter(pk=job.pk)
         .active()
@@ -258,10 +260,24 @@ def shares(job: Job, by_state: dict[str, int]) -> dict[str, int]:
     return {"ready": ready + done, "failed": failed + refused, "settled": settled, "total": job.total}
 
 
+def reason(job: Job) -> KnowSphereError | None:
+    """Return why a job failed, as the error that it stands for; None where it did not."""
+    if not job.error_code:
+        return None
+    of_model = next((kind for kind in ModelError.__subclasses__() if kind.code == job.error_code), None)
+    return of_model(**job.error_details) if of_model else failure(job.error_code, job.error_details)
+
+
 def told(job: Job) -> str:
     """Return the sentence that tells a job's maker of its end."""
     counts = shares(job, {})
     found: dict[str, object] = {"base": job.knowledge_base.name, **counts}
+    if job.status == Job.Status.FAILED and job.kind == Job.Kind.EMBED:
+        why = reason(job)
+        return _("“%(base)s” stays with its embedding model. %(reason)s") % {
+            **found,
+            "reason": why.message if why else "",
+        }
     if job.status == Job.Status.FAILED:
         return _("“%(base)s”: the work on many documents failed and has been logged. Try again.") % found
     if job.status == Job.Status.CANCELLED:

@@ -6,7 +6,7 @@ and its vectors, and what is added meanwhile is indexed with it too.
 
 import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from django.db import IntegrityError, transaction
@@ -28,7 +28,8 @@ from apps.models import gateway
 from apps.models.accounting import Caller, charged_to
 from apps.models.chat import ResolvedModel
 from apps.models.errors import ModelUnavailable
-from apps.models.models import ModelConfig
+from apps.models.models import Kind, ModelConfig
+from apps.models.resolution import BUILTIN, from_environment
 from apps.workspaces import audit
 from apps.workspaces.models import User
 
@@ -48,18 +49,7 @@ def move_to_model(*, knowledge_base: KnowledgeBase, model: str, actor: User) -> 
         JobActive: the base is moving already.
         ModelError: the model does not answer. Nothing was begun.
     """
-    model = storable(model)
-    if not model:
-        raise InvalidInput(field="model", reason=_("it is empty"))
-    try:
-        wanted = gateway.resolve_reference("embedding", model, workspace_id=knowledge_base.workspace_id)
-    except ModelUnavailable:
-        raise InvalidInput(field="model", reason=_("it is not configured any more")) from None
-    if wanted.reference == knowledge_base.embedding_model:
-        raise InvalidInput(field="model", reason=_("it is the one in use"))
-    # The very row that is called: another one of its name may be open to them.
-    if wanted.id and not ModelConfig.objects.visible_to(actor).filter(pk=wanted.id).exists():
-        raise InvalidInput(field="model", reason=_("it is not configured any more"))
+    wanted = _wanted(knowledge_base, storable(model), actor)
     with charged_to(Caller(knowledge_base.workspace_id, actor.pk)):
         probe = gateway.embed_now(wanted, ["dimension"], purpose="passage")
     job = Job(
@@ -75,8 +65,11 @@ def move_to_model(*, knowledge_base: KnowledgeBase, model: str, actor: User) -> 
         with transaction.atomic():
             job.save(force_insert=True)
             locked = KnowledgeBase.objects.select_for_update(no_key=True).get(pk=knowledge_base.pk)
+            kept = NextVector.objects.filter(knowledge_base_id=knowledge_base.pk)
             if locked.next_model != wanted.reference:  # else what an earlier try has embedded is kept
-                NextVector.objects.filter(knowledge_base_id=knowledge_base.pk).delete()
+                kept.delete()
+            else:
+                Job.objects.filter(pk=job.pk).update(position=kept.count())
             knowledge_base.next_model, knowledge_base.next_dimensions = (
                 wanted.reference,
                 (wanted.dimensions or probe.shape[1]),
@@ -90,28 +83,77 @@ def move_to_model(*, knowledge_base: KnowledgeBase, model: str, actor: User) -> 
     return job
 
 
+def models_for(*, knowledge_base: KnowledgeBase, actor: User) -> list[ResolvedModel]:
+    """Return the embedding models that ``move_to_model`` takes from this person, by name."""
+    rows = ModelConfig.objects.visible_to(actor).usable_in(knowledge_base.workspace_id)
+    named = rows.filter(kind=Kind.EMBEDDING, enabled=True).order_by().values_list("name", flat=True).distinct()
+    given = [model for model in (from_environment(Kind.EMBEDDING), BUILTIN[Kind.EMBEDDING]) if model]
+    found: dict[str, ResolvedModel] = {}
+    for reference in (*(f"openai_compatible:{name}" for name in named), *(model.reference for model in given)):
+        try:
+            found.setdefault(reference, _wanted(knowledge_base, reference, actor))
+        except InvalidInput:
+            continue
+    return sorted(found.values(), key=lambda model: model.name)
+
+
+def _wanted(base: KnowledgeBase, reference: str, actor: User) -> ResolvedModel:
+    """Return the model of this reference. Raises InvalidInput where the base may not be moved to it by them."""
+    if not reference:
+        raise InvalidInput(field="model", reason=_("it is empty"))
+    try:
+        wanted = gateway.resolve_reference("embedding", reference, workspace_id=base.workspace_id)
+    except ModelUnavailable:
+        raise InvalidInput(field="model", reason=_("it is not configured any more")) from None
+    if wanted.reference == base.embedding_model:
+        raise InvalidInput(field="model", reason=_("it is the one in use"))
+    # The very row that is called: another one of its name may be open to them.
+    if wanted.id and not ModelConfig.objects.visible_to(actor).filter(pk=wanted.id).exists():
+        raise InvalidInput(field="model", reason=_("it is not configured any more"))
+    return wanted
+
+
+@transaction.atomic
+def dismiss_move(*, knowledge_base: KnowledgeBase, actor: User) -> None:
+    """Put a move that failed away, with what it had embedded; without one there is nothing to do.
+
+    Raises:
+        JobActive: the move goes on; it can be cancelled.
+    """
+    locked = KnowledgeBase.objects.select_for_update(no_key=True).get(pk=knowledge_base.pk)
+    if Job.objects.active().filter(knowledge_base=locked, kind=Job.Kind.EMBED).exists():
+        raise JobActive
+    if locked.next_model:
+        audit.did("base.move_dismissed", locked, who=actor, model=locked.next_model)
+        abandon(locked)
+    knowledge_base.refresh_from_db(fields=["next_model", "next_dimensions"])
+
+
 def advance(job: Job) -> bool:
     """Embed for a while, and switch when all is there; False if another worker is at it, or the job has ended."""
     with alone(LOCK, job.knowledge_base_id) as mine:
         if not mine or job.knowledge_base.deleted_at:
             return False
         base = job.knowledge_base
+        job.refresh_from_db(fields=["position", "total"])  # another worker may have been at it until now
         until = time.monotonic() + SLICE_S
         try:
             model = gateway.resolve_reference("embedding", base.next_model, workspace_id=base.workspace_id)
             with charged_to(Caller(base.workspace_id, job.created_by_id)):
                 while time.monotonic() < until:
-                    if not _missing(base).exists():
+                    page = _page(base)
+                    if not page:
                         # What is in an index has its dimensions, and goes in slowly.
                         with vector_indexes.without(base.pk, base.dimensions or 0) as mine:
                             if mine and _switch(job, base):
                                 return True
                             if not mine:  # an index is being built: the sweeper's next round goes on
                                 return True
-                    for batch in _batches(base, until):
-                        _embed(job, batch, model)
-                        if not _note(job):
+                    for at in range(0, len(page), BATCH):
+                        if not _note(job, _embed(job, page[at : at + BATCH], model)):
                             return False
+                        if time.monotonic() >= until:
+                            break
         except gateway.ModelError as error:  # what is embedded stays for another try
             logger.warning("job %s: %s", job.pk, error.code)
             _end(job, Job.Status.FAILED, error_code=error.code, error_details=error.details)
@@ -129,16 +171,13 @@ def _missing(base: KnowledgeBase) -> ChunkQuerySet:
     return _to_embed(base).filter(~Exists(there))
 
 
-def _batches(base: KnowledgeBase, until: float) -> Iterator[list[Chunk]]:
+def _page(base: KnowledgeBase) -> list[Chunk]:
     found = list(_missing(base).select_related("document").order_by("document", "level", "ordinal")[:PAGE])
-    found.sort(key=lambda chunk: len(chunk.text))  # texts of like length go together: least padding
-    for at in range(0, len(found), BATCH):
-        if time.monotonic() < until:
-            yield found[at : at + BATCH]
+    return sorted(found, key=lambda chunk: len(chunk.text))  # texts of like length go together: least padding
 
 
-def _embed(job: Job, chunks: Sequence[Chunk], model: ResolvedModel) -> None:
-    """Keep the vectors of these chunks, unless the job has ended while the model made them."""
+def _embed(job: Job, chunks: Sequence[Chunk], model: ResolvedModel) -> int:
+    """Keep the vectors of these chunks, unless the job has ended while the model made them; return how many."""
     import numpy as np
 
     base = job.knowledge_base
@@ -165,7 +204,7 @@ def _embed(job: Job, chunks: Sequence[Chunk], model: ResolvedModel) -> None:
         # Who stops the move has been here before, or waits until these are written and then deletes them.
         locked = KnowledgeBase.objects.select_for_update(no_key=True).get(pk=base.pk)
         if locked.next_model != model.reference or not _unstopped(job).exists():
-            return
+            return 0
         # A document that is indexed anew meanwhile has taken its chunks along: what is kept must have a chunk.
         alive = set(
             _to_embed(base)
@@ -175,14 +214,26 @@ def _embed(job: Job, chunks: Sequence[Chunk], model: ResolvedModel) -> None:
         )
         NextVector.objects.bulk_create([row for row in rows if row.pk in alive], ignore_conflicts=True)
         PassageTokens.objects.bulk_create([row for row in signs if row.pk in alive], ignore_conflicts=True)
+    return len(alive)
 
 
-def _note(job: Job) -> bool:
-    """Write down how far the job is; False if it was stopped."""
-    done = NextVector.objects.filter(knowledge_base_id=job.knowledge_base_id).count()
-    now = timezone.now()
-    fields: dict[str, Any] = {"status": Job.Status.RUNNING, "stage": "embedding", "changed_at": now}
-    return bool(_unstopped(job).update(position=done, total=max(done, job.total), result={"done": done}, **fields))
+def _note(job: Job, embedded: int) -> bool:
+    """Write down how far the job is, by what was embedded since; False if it was stopped.
+
+    Nothing is counted: of a large base that would cost more with every batch. The end counts once.
+    """
+    job.position += embedded
+    job.total = max(job.total, job.position)
+    return bool(
+        _unstopped(job).update(
+            status=Job.Status.RUNNING,
+            stage="embedding",
+            position=job.position,
+            total=job.total,
+            result={"done": job.position},
+            changed_at=timezone.now(),
+        )
+    )
 
 
 @transaction.atomic

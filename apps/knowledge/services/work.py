@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from django.db import DatabaseError, InterfaceError, OperationalError, connection
+from django.db.models import Model
 from django.utils import timezone
 
 from apps.common.errors import KnowSphereError
@@ -25,6 +26,7 @@ LEASE = timedelta(seconds=30)
 RENEW_EVERY_S = 2.0  # also how soon a stop is noticed by work that reports nothing
 REPORT_EVERY_S = 0.4
 DISK_FULL = "53100"
+PASSING = ("08", "57P", "53300", "40")  # SQLSTATEs, or how they begin
 
 
 class LeaseLost(Exception):
@@ -150,30 +152,31 @@ def carry_out(document: Document, step: Callable[[Work], None]) -> None:
 
 
 def _settle_failure(document: Document, failed: Document.Status, error: Exception) -> None:
-    if _is_outage(error):  # the document has no part in it, and is taken up again when the lease has run out
+    if is_outage(error):  # the document has no part in it, and is taken up again when the lease has run out
         logger.warning("document %s: the database went away", document.pk)
         return
-    found = _as_failure(document, error)
+    found = as_failure(document, error)
     if not document.settle(failed, found.code, {**found.details}):
         logger.warning("document %s: %s, but the claim is no longer ours", document.pk, found.code)
 
 
-def _is_outage(error: Exception) -> bool:
-    """Whether the connection to the database was lost, or the server is going down or coming up."""
+def is_outage(error: Exception) -> bool:
+    """Whether the database passes by: lost, going down or coming up, full of connections, or in another's way."""
     if not isinstance(error, OperationalError | InterfaceError):
         return False
     state = getattr(error.__cause__, "sqlstate", None) or ""
-    return not state or state.startswith(("08", "57P"))
+    return not state or state.startswith(PASSING)
 
 
-def _as_failure(document: Document, error: Exception) -> DocumentFailure:
+def as_failure(row: Model, error: Exception) -> DocumentFailure:
+    """Return what people are told of a failure of the work on a row; one that nobody foresaw goes to the log."""
     if isinstance(error, DocumentFailure):
         return error
     if isinstance(error, ModelError):
         return EmbeddingFailed(model=error.details.get("model", ""), reason=error.details.get("reason", ""))
     if isinstance(error, OperationalError) and getattr(error.__cause__, "sqlstate", "") == DISK_FULL:
         return NoSpace()
-    logger.error("document %s failed", document.pk, exc_info=error)
+    logger.error("%s failed", row, exc_info=error)
     if isinstance(error, KnowSphereError):
         return InternalFailure(reason=error.code)
     return DatabaseFailed() if isinstance(error, DatabaseError) else InternalFailure()

@@ -5,7 +5,8 @@ from django.utils.translation import gettext_lazy as _
 
 from apps.knowledge import errors, progress
 from apps.knowledge import remarks as remarks_module
-from apps.knowledge.models import Document
+from apps.knowledge.models import Document, Job
+from apps.knowledge.services import jobs
 
 register = template.Library()
 
@@ -22,6 +23,19 @@ STAGES = {
 def failure(document: Document) -> str:
     """Return why a document could not be read or indexed, and what to do, in one sentence."""
     return errors.failure(document.error_code, document.error_details).message
+
+
+@register.filter
+def reason(job: Job) -> str:
+    """Return why a job failed, in one sentence."""
+    found = jobs.reason(job)
+    return found.message if found else ""
+
+
+@register.filter
+def model_name(reference: str) -> str:
+    """Return the name of the model that a reference stands for."""
+    return reference.partition(":")[2]
 
 
 @register.filter

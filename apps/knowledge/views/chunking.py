@@ -13,11 +13,9 @@ from django.views.decorators.http import require_POST, require_safe
 
 from apps.knowledge import chunkers, services
 from apps.knowledge.chunkers.drafts import PARENT
-from apps.knowledge.models import Document, KnowledgeBase
+from apps.knowledge.models import Document, Job, KnowledgeBase
 from apps.knowledge.services.chunking import settings_of
 from apps.knowledge.views.changes import ask_first
-from apps.models.models import Kind, ModelConfig
-from apps.models.resolution import BUILTIN, from_environment, from_row
 from apps.workspaces.pages import PersonRequest, enter
 
 SHOWN = 30
@@ -76,7 +74,7 @@ def configure_chunker(request: PersonRequest, slug: str, base_id: UUID) -> HttpR
         sizes = sorted(len(draft.text) for draft in passages) or [0]
         context |= {"passages": passages[:SHOWN], "count": len(passages), "parts": len(drafts) - len(passages)}
         context |= {"middle": sizes[len(sizes) // 2], "longest": sizes[-1]}
-    context |= {"models": _models(request, base)} if base.embedding_model else {}
+    context |= _move(request, base) if base.embedding_model else {}
     context |= {"chosen": chosen, "documents": documents.order_by("-created_at")[:50], "section": "knowledge"}
     part = "partials/_preview" if request.htmx else "configure_chunker"
     return render(request, f"knowledge/{part}.html", {**frame, **context})
@@ -116,17 +114,21 @@ def move_model(request: PersonRequest, slug: str, base_id: UUID) -> HttpResponse
     return redirect("knowledge:list-jobs", slug, base.pk)
 
 
-def _models(request: PersonRequest, base: KnowledgeBase) -> list[tuple[str, str]]:
-    """Return the embedding models that a base can have, by reference, with its own."""
-    rows = (
-        ModelConfig.objects.visible_to(request.user).usable_in(base.workspace_id).filter(kind="embedding", enabled=True)
-    )
-    found = {model.reference: model.name for model in map(from_row, rows)}
-    for given in (from_environment("embedding"), BUILTIN[Kind.EMBEDDING]):
-        if given:
-            found.setdefault(given.reference, given.name)
-    found.setdefault(base.embedding_model, base.embedding_model.partition(":")[2])
-    return sorted(found.items(), key=lambda pair: pair[1])
+@require_POST
+@login_required
+def dismiss_move(request: PersonRequest, slug: str, base_id: UUID) -> HttpResponse:
+    """Put a move that failed away."""
+    _frame, base = _base(request, slug, base_id)
+    services.dismiss_move(knowledge_base=base, actor=request.user)
+    messages.success(request, _("Put away. The base stays with its embedding model."))
+    return redirect("knowledge:configure-chunker", slug, base.pk)
+
+
+def _move(request: PersonRequest, base: KnowledgeBase) -> dict[str, Any]:
+    """Return what the card of the embedding model shows: those that the base may be moved to, and the last move."""
+    moves = Job.objects.visible_to(request.user).filter(knowledge_base=base, kind=Job.Kind.EMBED)
+    last = moves.order_by("-created_at").first() if base.next_model else None
+    return {"models": services.models_for(knowledge_base=base, actor=request.user), "move": last}
 
 
 def _fields(chunker: str, values: dict[str, Any]) -> list[dict[str, Any]]:
