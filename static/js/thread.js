@@ -31,7 +31,11 @@ for (const article of page.querySelectorAll("article[data-turn]")) {
 const socket = new ConversationSocket(page.dataset.socket, { open, frame, waiting, refused });
 
 function open(again) {
-  for (const turn of turns.values()) if (!turn.over) resume(turn);
+  for (const turn of turns.values()) {
+    if (turn.over) continue;
+    resume(turn);
+    if (turn.stopping) stop(turn);
+  }
   for (const { frame } of pending.values()) socket.send(frame); // the same client_id: never a second turn
   if (again) catchUp();
 }
@@ -87,6 +91,7 @@ function begin(event) {
   turn.adopt(event.turn, event.parent, urls);
   entitle(event.question);
   turns.set(event.turn, turn);
+  if (turn.stopping) stop(turn);
   return turn;
 }
 
@@ -213,16 +218,23 @@ page.querySelector("#share").addEventListener("beforetoggle", () => {
   for (const field of page.querySelectorAll("#share [name=turn]")) field.value = lastShown() ?? "";
 });
 
+/** Stop a turn: now, or as soon as it has its name and there is a connection to say so. */
+function stop(turn) {
+  turn.stopping = true;
+  turn.wait(words.stopping);
+  if (turn.id) socket.send({ type: "stop", turn: turn.id });
+}
+
 stopButton.addEventListener("click", () => {
-  const turn = running();
-  if (turn && socket.send({ type: "stop", turn: turn.id })) {
-    stopButton.disabled = true;
-    turn.wait(words.stopping);
-  } else if (pending.size && !socket.ready) {
+  if (pending.size && !socket.ready) {
     for (const mine of pending.values()) takeBack(mine);
     pending.clear();
     mode();
   }
+  const turn = running() ?? [...pending.values()][0]?.turn;
+  if (!turn) return;
+  stopButton.disabled = true;
+  stop(turn);
 });
 
 document.addEventListener("click", (event) => {

@@ -18,6 +18,7 @@ export class LiveTurn {
     this.time = article.querySelector("[data-steps-time]");
     this.list = article.querySelector(".tl");
     this.over = false;
+    this.stopping = false; // told to, perhaps before the server has named it
     this.touched = false;
     this.details.querySelector("summary").addEventListener("click", () => {
       this.touched = true;

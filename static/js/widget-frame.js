@@ -266,6 +266,7 @@ function listen() {
         complain("");
         if (!turn || turn.over) return;
         socket.send(turn.id ? { type: "resume", turn: turn.id, after: turn.seq } : turn.frame);
+        if (turn.stopping) stop();
       },
       frame: (frame) => take(frame),
       waiting: (left) => complain(left === null ? "" : words.waiting),
@@ -273,6 +274,13 @@ function listen() {
     },
     () => ["knowsphere", token],
   );
+}
+
+/** Stop what is written; without a connection, as soon as there is one. Frames are taken in order, so no name is needed. */
+function stop() {
+  if (!turn) return;
+  turn.stopping = true;
+  socket.send({ type: "stop", turn: turn.id ?? null });
 }
 
 async function refused(code) {
@@ -347,7 +355,7 @@ question.addEventListener("keydown", (event) => {
     form.requestSubmit();
   }
 });
-form.querySelector("[data-stop]").addEventListener("click", () => socket?.send({ type: "stop", turn: turn?.id ?? null }));
+form.querySelector("[data-stop]").addEventListener("click", stop);
 for (const starter of document.querySelectorAll("[data-starter]"))
   starter.addEventListener("click", () => ask(starter.textContent));
 document.querySelector("[data-close]").addEventListener("click", () => tell("close"));

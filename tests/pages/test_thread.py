@@ -136,6 +136,35 @@ def test_a_question_asked_without_connection_waits_and_is_sent_once(open_tab, co
     assert conversation.turns.count() == 1
 
 
+@pytest.mark.parametrize("broken", [False, True], ids=["before-it-has-a-name", "without-connection"])
+def test_a_stop_that_comes_too_early_counts(open_tab, broken):
+    """Nothing of the server's reaches the page before Stop is clicked, or the connection is gone by then."""
+    held, sockets, late = [], [], []
+
+    def route(socket):
+        server = socket.connect_to_server()
+        sockets.append(socket)
+        server.on_message(lambda text: held.append(text) if late else socket.send(text))
+
+    page = open_tab(prepare=lambda page: page.route_web_socket("**/ws/**", route))
+    until(lambda: page.evaluate("true") and sockets)
+    if not broken:
+        late.append(True)
+    ask(page, "say 500 20")
+    if broken:
+        expect(page.locator(".open-block")).to_contain_text("word")
+        sockets[0].close(code=1012)
+    else:
+        until(lambda: page.evaluate("true") and held)
+    page.locator("[data-stop]").click()
+    expect(page.locator("[data-stop]")).to_be_disabled()
+    late.clear()
+    for text in held:
+        sockets[-1].send(text)
+    await_status(page, "stopped")
+    expect(page.locator("[data-stop]")).to_be_hidden()
+
+
 def test_another_tab_sees_the_same_turn(open_tab):
     one, two = open_tab(), open_tab()
     ask(one, "say 60 30")
