@@ -356,6 +356,7 @@ question.addEventListener("keydown", (event) => {
   }
 });
 form.querySelector("[data-stop]").addEventListener("click", stop);
+for (const one of form.elements) one.disabled = false; // what was asked before anybody listened would be lost
 for (const starter of document.querySelectorAll("[data-starter]"))
   starter.addEventListener("click", () => ask(starter.textContent));
 document.querySelector("[data-close]").addEventListener("click", () => tell("close"));

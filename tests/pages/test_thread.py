@@ -142,9 +142,9 @@ def test_a_stop_that_comes_too_early_counts(open_tab, broken):
     held, sockets, late = [], [], []
 
     def route(socket):
-        server = socket.connect_to_server()
+        beyond = socket.connect_to_server()
         sockets.append(socket)
-        server.on_message(lambda text: held.append(text) if late else socket.send(text))
+        beyond.on_message(lambda text: held.append(text) if late else socket.send(text))
 
     page = open_tab(prepare=lambda page: page.route_web_socket("**/ws/**", route))
     until(lambda: page.evaluate("true") and sockets)
