@@ -34,6 +34,15 @@ class AttachmentTooLong(KnowSphereError):
     )
 
 
+class AttachmentWaited(KnowSphereError):
+    """Files of others were being read for as long as somebody waits for theirs."""
+
+    code = "attachment_waited"
+    status = 503
+    retryable = True
+    user_message = _("Other files are still being read. Nothing was stored; attach the file again in a moment.")
+
+
 class TooManyAttachments(KnowSphereError):
     """As many files of the person wait for a question as may."""
 

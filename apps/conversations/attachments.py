@@ -9,6 +9,7 @@ from apps.agents.turn import Attachment
 from apps.common.database import in_db
 from apps.conversations import attachment_errors as errors
 from apps.conversations.models import Attachment as Row
+from apps.knowledge.services.documents import storing
 
 
 def as_given(facts: dict[str, Any], *, number: int) -> Attachment:
@@ -42,8 +43,8 @@ def _text(row_id: UUID) -> str:
 
 def _content(key: str) -> bytes:
     try:
-        with default_storage.open(key, "rb") as file:
+        with storing(), default_storage.open(key, "rb") as file:
             content: bytes = file.read()
-    except OSError as error:
+    except FileNotFoundError as error:
         raise errors.AttachmentGone from error
     return content

@@ -13,6 +13,7 @@ from apps.knowledge.parsers.content_types import PDF
 from apps.knowledge.parsers.parsed import Picture
 from apps.knowledge.sandbox import reader
 from apps.knowledge.sandbox.limits import Limits
+from apps.knowledge.services.documents import storing
 from apps.workspaces.models import User
 
 LIMITS = Limits(wall_s=8.0, cpu_s=8, output_bytes=32 << 20)  # somebody waits for it, and others for the sandbox
@@ -32,13 +33,13 @@ def draw(document: Document, number: int, *, actor: User, start: str = "", end: 
 
     Raises:
         SandboxBusy: the one before of theirs is being drawn, or those of others took too long.
-        FileNotFoundError: the store has lost the original.
+        FileNotFoundError: the store has lost the original. StorageFailed: it does not answer.
         DocumentFailure: the page cannot be drawn.
     """
     with _one_of(actor.pk):
         marked = sheets.words_between(document, start, end)
         password = document.password.reveal() if document.password else ""
-        with document.file.open("rb") as file:
+        with storing(), document.file.open("rb") as file:
             drawn = reader.read(file, PDF, page=number, marked=marked, password=password, limits=LIMITS, wait_s=WAIT_S)
     if not drawn.pictures:
         raise BrokenFile(reason="no picture")

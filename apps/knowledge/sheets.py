@@ -3,6 +3,7 @@
 Only a window of the document is rendered: a few passages around a citation, or one page of many.
 """
 
+import codecs
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -26,6 +27,8 @@ from apps.knowledge.services.documents import storing
 PASSAGES_A_PAGE = 40
 TEXT_WITHOUT_PASSAGES = 30_000  # characters shown of a document that is read but not indexed yet
 ABOUT = 1_200  # characters shown before and after a passage of a text that is no document
+MOST_WORDS = 10_000  # characters of a source that is highlighted on its page
+PIECE_BYTES = 256 << 10  # of a text, read at a time
 NEIGHBOURS = 1  # passages before and after a cited one
 TAGS = {
     "a", "blockquote", "br", "code", "em", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "li", "mark", "ol", "p", "pre",
@@ -75,7 +78,7 @@ def open_at(document: Document, *, chunk: str = "", start: str = "", end: str = 
     wanted = _span_of_chunk(document, chunk) or _span(start, end)
     missing = bool(chunk or start) and wanted is None
     if not passages:
-        text = _markdown(document)[:TEXT_WITHOUT_PASSAGES]
+        text = _stretch(document, 0, TEXT_WITHOUT_PASSAGES)
         return Sheet(_render(document, text, 0, (), wanted, wanted), target=_target(wanted), missing=missing)
     index = _index_of(passages, wanted.start) if wanted else min(max((whole(first) or 0) - 1, 0), len(passages) - 1)
     index -= index % PASSAGES_A_PAGE
@@ -88,8 +91,8 @@ def around(document: Document, *, chunk_id: UUID | None, text: str, start: int |
     ``text`` is the passage as it was read. The document may have been indexed anew since: then it
     is looked up by its words, and where they are gone the passage stands alone and ``missing`` is set.
     """
-    markdown = _markdown(document)
-    place = start if start is not None and markdown[start : start + len(text)] == text else markdown.find(text)
+    same = start is not None and _stretch(document, start, start + len(text)) == text
+    place = start if start is not None and same else _place_of(document, text)
     if not text or place < 0:
         marked = Span(*best_span(text, claim))
         return Sheet(_render(document, text, 0, (), marked, None), target=_target(marked), missing=True)
@@ -120,9 +123,9 @@ def around_in(whole_text: str, content_type: str, *, text: str, start: int | Non
 
 
 def words_between(document: Document, start: str, end: str) -> str:
-    """Return what stands between two places of a document's Markdown; "" where they make no sense."""
+    """Return at most MOST_WORDS between two places of a document's Markdown; "" where they make no sense."""
     span = _span(start, end)
-    return _markdown(document)[slice(*span)] if span else ""
+    return _stretch(document, span.start, min(span.end, span.start + MOST_WORDS)) if span else ""
 
 
 class _Passage(NamedTuple):
@@ -150,7 +153,7 @@ def _window(
     last = min(last, len(passages))
     shown = passages[first:last]
     begin = 0 if first == 0 else shown[0].start
-    text = _markdown(document)[begin : None if last == len(passages) else shown[-1].end]
+    text = _stretch(document, begin, None if last == len(passages) else shown[-1].end)
     return Sheet(
         _render(document, text, begin, shown, marked, cited),
         first=first + 1,
@@ -271,13 +274,38 @@ def _target(marked: Span | None) -> str:
     return "evidence" if marked else ""
 
 
-def _markdown(document: Document) -> str:
+def _stretch(document: Document, start: int, end: int | None = None) -> str:
+    """Return characters ``start`` to ``end`` of a document's Markdown; what follows is not read."""
+    kept, place = [], 0
+    for piece in _pieces(document):
+        kept.append(piece[max(0, start - place) : None if end is None else max(0, end - place)])
+        place += len(piece)
+        if end is not None and place >= end:
+            break
+    return "".join(kept)
+
+
+def _place_of(document: Document, text: str) -> int:
+    """Return where a text first stands in a document's Markdown, -1 where it does not."""
+    held, place = "", 0
+    for piece in _pieces(document):
+        held += piece
+        if (found := held.find(text)) >= 0:
+            return place + found
+        gone = max(0, len(held) - len(text) + 1)  # what is left may be its beginning
+        held, place = held[gone:], place + gone
+    return -1
+
+
+def _pieces(document: Document) -> Iterator[str]:
+    """Yield a document's Markdown a piece at a time; nothing where there is none."""
     key = document.markdown_key or document.parsed.get("key", "")  # read, and not indexed yet
     if not key:
-        return ""
+        return
+    decoder = codecs.getincrementaldecoder("utf-8")()
     try:
         with storing(), default_storage.open(key, "rb") as stored:
-            content: bytes = stored.read()
+            while piece := stored.read(PIECE_BYTES):
+                yield decoder.decode(piece)
     except FileNotFoundError:  # the page says that there is no text
-        return ""
-    return content.decode("utf-8")
+        return

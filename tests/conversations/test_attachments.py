@@ -126,3 +126,29 @@ def test_a_marker_opens_the_file_where_it_was_read_and_for_its_owner_alone(clien
     assert "notes.md: “Ten days of leave.”" in exported
     client.force_login(bea)
     assert client.get(there).status_code == 404
+
+
+def test_who_waits_for_files_of_others_is_told_in_time(upload, monkeypatch):
+    from apps.knowledge.sandbox import reader
+
+    monkeypatch.setattr(attaching, "WAIT_S", 0.05)
+    with reader._channel.lock:  # another thread reads a file
+        answer = upload()
+    assert (answer.status_code, answer.json()["code"], answer.json()["retryable"]) == (503, "attachment_waited", True)
+    assert not Attachment.objects.exists()
+    assert upload().status_code == 201
+
+
+def test_a_store_that_does_not_answer_is_not_a_file_that_is_gone(upload, monkeypatch):
+    from apps.conversations import attachment_errors, attachments
+    from apps.knowledge.errors import StorageFailed
+
+    upload()
+    key = Attachment.objects.get().file.name
+    with monkeypatch.context() as patch:
+        patch.setattr(default_storage, "open", lambda *args: (_ for _ in ()).throw(OSError("connection refused")))
+        with pytest.raises(StorageFailed):
+            attachments._content(key)
+    default_storage.delete(key)
+    with pytest.raises(attachment_errors.AttachmentGone):
+        attachments._content(key)

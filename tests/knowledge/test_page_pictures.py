@@ -30,7 +30,7 @@ def policy(ingest):
 
 
 def place(document, words):
-    text = sheets._markdown(document)
+    text = sheets._stretch(document, 0)
     start = text.index(words[:20])
     return str(start), str(text.index(words[-12:]) + 12)
 

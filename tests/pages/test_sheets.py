@@ -118,3 +118,65 @@ def test_a_long_document_comes_in_windows(document, monkeypatch):
     assert (second.first, second.last, second.previous) == (3, 4, 1)
     assert "vault" in second.html
     assert marked(sheets.open_at(document, chunk=str(passage(document, "最后").pk))) == ["最后一段：金库九点开门。"]
+
+
+LONG = "".join(f"Zeile {at}: 金库九点开门 – naïve.\n\n" for at in range(4_000))
+
+
+class Counted:
+    """An open file of which it is written down how much is read."""
+
+    def __init__(self, file, read):
+        self.file, self.counts, self.close = file, read, file.close
+
+    def read(self, *size):
+        piece = self.file.read(*size)
+        self.counts.append(len(piece))
+        return piece
+
+
+@pytest.fixture
+def long(document, monkeypatch):
+    """A document whose text is many pieces, and the list of what was read of it, in bytes."""
+    document.markdown_key = default_storage.save("documents/long.md", ContentFile(LONG.encode()))
+    read, opened = [], default_storage.open
+
+    def counting(*args):
+        file = opened(*args)
+        file.file = Counted(file.file, read)
+        return file
+
+    monkeypatch.setattr(sheets, "PIECE_BYTES", 1_000)
+    monkeypatch.setattr(default_storage, "open", counting)
+    return document, read
+
+
+def test_only_what_is_shown_is_read_of_a_long_document(long):
+    document, read = long
+    for start, end in ((0, 10), (990, 1_010), (20_000, 20_400), (333, 334)):
+        read.clear()
+        assert sheets.words_between(document, str(start), str(end)) == LONG[start:end]
+        assert sum(read) <= len(LONG[:end].encode()) + 1_000
+        assert max(read) <= 1_000
+    read.clear()
+    assert len(sheets.words_between(document, "5", str(len(LONG)))) == sheets.MOST_WORDS
+    assert sum(read) < len(LONG.encode()) / 2
+    for words in (LONG[:5], LONG[995:1_030], LONG[-30:], LONG[5_000:9_000]):
+        assert sheets._place_of(document, words) == LONG.index(words)
+    assert sheets._place_of(document, "nowhere") == -1
+    assert sheets._stretch(document, len(LONG) - 7) == LONG[-7:]
+
+
+def test_a_store_that_does_not_answer_is_an_error_and_no_empty_sheet(document, monkeypatch, ann):
+    from apps.knowledge import page_pictures
+    from apps.knowledge.errors import StorageFailed
+
+    def down(*args, **more):
+        raise OSError("connection refused")
+
+    document.file.name = default_storage.save("documents/x.pdf", ContentFile(b"%PDF"))
+    monkeypatch.setattr(default_storage, "open", down)
+    with pytest.raises(StorageFailed):
+        sheets.open_at(document)
+    with pytest.raises(StorageFailed):
+        page_pictures.draw(document, 1, actor=ann)

@@ -6,7 +6,7 @@ from django.db import close_old_connections, connection
 from apps.common.text import display_name
 from apps.conversations import attachment_errors as errors
 from apps.conversations.models import Attachment
-from apps.knowledge.errors import DocumentFailure, EmptyFile
+from apps.knowledge.errors import DocumentFailure, EmptyFile, SandboxBusy
 from apps.knowledge.parsers.content_types import PICTURES
 from apps.knowledge.parsers.sniffing import sniff_file
 from apps.knowledge.sandbox import reader
@@ -18,6 +18,7 @@ from apps.workspaces.models import User, Workspace
 LARGEST_BYTES = 25 << 20
 LONGEST = 1_000_000  # characters; what is longer belongs into a knowledge base
 LIMITS = Limits(wall_s=45, cpu_s=40)  # somebody waits for it
+WAIT_S = 30.0  # for files of others, which are read one at a time
 WAITING = 50  # of one person, without a question
 
 
@@ -29,6 +30,7 @@ def add_attachment(*, workspace: Workspace, file: File[bytes], name: str, actor:
     Raises:
         NotFound, NotAllowed: the actor may not ask in this workspace.
         AttachmentTooLarge, AttachmentTooLong, TooManyAttachments: nothing was stored.
+        AttachmentWaited: other files were being read for too long; nothing was stored.
         DocumentFailure: of the kind that says why the file cannot be read; nothing was stored.
     """
     permissions.require("ask", actor=actor, workspace=workspace)
@@ -68,7 +70,9 @@ def add_attachment(*, workspace: Workspace, file: File[bytes], name: str, actor:
 def _text(file: File[bytes], media_type: str, *, image: bool) -> str:
     file.seek(0)
     try:
-        parsed = reader.read(file.file or file, media_type, limits=LIMITS)
+        parsed = reader.read(file.file or file, media_type, limits=LIMITS, wait_s=WAIT_S)
+    except SandboxBusy as error:
+        raise errors.AttachmentWaited from error
     except DocumentFailure:
         if not image:
             raise

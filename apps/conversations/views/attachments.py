@@ -13,6 +13,7 @@ from apps.conversations import services
 from apps.conversations.attachment_errors import AttachmentGone
 from apps.conversations.models import Attachment
 from apps.knowledge import originals
+from apps.knowledge.services.documents import storing
 from apps.workspaces.pages import PersonRequest, enter
 
 
@@ -49,6 +50,8 @@ def download_attachment(request: PersonRequest, slug: str, attachment_id: UUID) 
     mine = Attachment.objects.visible_to(request.user).filter(workspace=frame["workspace"])
     attachment = get_object_or_404(mine, pk=attachment_id)
     try:
-        return originals.send(attachment.file.open("rb"), name=attachment.name, size_bytes=attachment.size_bytes)
+        with storing():
+            file = attachment.file.open("rb")
+        return originals.send(file, name=attachment.name, size_bytes=attachment.size_bytes)
     except FileNotFoundError as error:
         raise AttachmentGone from error

@@ -14,8 +14,10 @@ from django_htmx.http import HttpResponseClientRedirect
 from apps.common.errors import InvalidInput
 from apps.common.text import whole
 from apps.knowledge import originals, questions, services
+from apps.knowledge.errors import OriginalMissing
 from apps.knowledge.models import Document, Folder, KnowledgeBase
 from apps.knowledge.questions import Pair
+from apps.knowledge.services.documents import storing
 from apps.knowledge.views.changes import ask_first
 from apps.workspaces.pages import PersonRequest, enter
 
@@ -87,7 +89,7 @@ def edit_text(request: PersonRequest, slug: str, document_id: UUID) -> HttpRespo
     """Change a text that was written here."""
     document = _document(request, slug, document_id, Document.Kind.TEXT)
     if request.method != "POST":
-        text = document.file.read().decode()
+        text = _original(document).decode()
         context = {"base": document.knowledge_base, "document": document, "name": document.name, "text": text}
         return _page(request, slug, "write_text", **context)
     name, text = request.POST.get("name", ""), request.POST.get("text", "")
@@ -113,7 +115,7 @@ def edit_questions(request: PersonRequest, slug: str, document_id: UUID) -> Http
     """Change questions and answers; a table that is given with them is added at the end."""
     document = _document(request, slug, document_id, Document.Kind.QA)
     if request.method != "POST":
-        pairs = [*questions.read(document.file.read()), Pair("", "")]
+        pairs = [*questions.read(_original(document)), Pair("", "")]
         context = {"base": document.knowledge_base, "document": document, "name": document.name, "pairs": pairs}
         return _page(request, slug, "write_questions", **context)
     name = request.POST.get("name", "")
@@ -128,7 +130,7 @@ def export_questions(request: PersonRequest, slug: str, document_id: UUID) -> Ht
     frame = enter(request, slug)
     documents = Document.objects.visible_to(request.user).filter(workspace=frame["workspace"], kind=Document.Kind.QA)
     document = get_object_or_404(documents, pk=document_id)
-    table = questions.to_csv(questions.read(document.file.read()))
+    table = questions.to_csv(questions.read(_original(document)))
     return originals.table(table, f"{document.name}.csv")
 
 
@@ -158,6 +160,15 @@ def _document(request: PersonRequest, slug: str, document_id: UUID, kind: str = 
     if kind:
         documents = documents.filter(kind=kind)
     return get_object_or_404(documents.select_related("knowledge_base"), pk=document_id)
+
+
+def _original(document: Document) -> bytes:
+    try:
+        with storing(), document.file.open("rb") as file:
+            content: bytes = file.read()
+            return content
+    except FileNotFoundError as error:
+        raise OriginalMissing from error
 
 
 def _page(request: PersonRequest, slug: str, template: str, /, **context: Any) -> HttpResponse:
