@@ -17,12 +17,12 @@ from apps.agents.models import Agent
 from apps.agents.services import default_agent
 from apps.agents.turn import TurnRequest
 from apps.common.compiled import CompiledQuery, objects
-from apps.common.database import run_together
+from apps.common.database import in_db, read_together
 from apps.common.errors import NotFound
 from apps.knowledge.models import KnowledgeBase
 from apps.knowledge.retrieval.filters import Filters
 from apps.memory.models import ConversationNote
-from apps.memory.recall import picked
+from apps.memory.recall import recall
 from apps.memory.recall import statements as memory_statements
 from apps.models import gateway
 from apps.models.chat import ResolvedModel
@@ -79,8 +79,8 @@ def _bases(who: Who, workspace: UUID, agent: QuerySet[Agent]) -> QuerySet[Knowle
     return readable.annotate(chosen=chosen).order_by(*ORDER).values("id", "name", "description", "chosen")
 
 
-def bind(request: TurnRequest) -> Bound:
-    """Read the asker, the agent, the snapshot of bases and the models: one round trip.
+async def bind(request: TurnRequest) -> Bound:
+    """Read the asker, the agent, the snapshot of bases and the models: one round trip, in most turns.
 
     The snapshot is: bases that the asker may read, of this workspace, that the agent is configured
     with, and among those the ones asked for. Configuration and choice only narrow.
@@ -91,10 +91,10 @@ def bind(request: TurnRequest) -> Bound:
     """
     asker, place = request.asker, request.workspace_id
     statements = _statements(request)
-    found = dict(zip(statements, run_together(list(statements.values())), strict=True))
+    found = dict(zip(statements, await read_together(list(statements.values())), strict=True))
     [workspace] = objects(Workspace, found["workspace"]) or _nobody()
     user = _person(asker, found.get("person", []))
-    agent = _agent(request, workspace, found["agent"])
+    agent = await _agent(request, workspace, found["agent"])
     bases = {
         row["id"]: Base(row["id"], row["name"], row["description"])
         for row in found["bases"]
@@ -105,9 +105,11 @@ def bind(request: TurnRequest) -> Bound:
         raise NotFound
     settings = agent.configuration if isinstance(agent.configuration, dict) else {}
     limits = settings.get("budget")
-    defaults = objects(ModelConfig, found["models"])
-    explicit = request.options.model or agent.model_id
-    recalled = (found[name] for name in ("off", "items", "often"))
+    model, fast = await _models(request, agent, objects(ModelConfig, found["models"]))
+    background: list[str] = []
+    if user and agent.memory:
+        remembered = (found[name] for name in ("off", "items", "consulted"))
+        background = await recall(*remembered, who=asker, workspace_id=place, question=request.question)
     return Bound(
         asker=asker,
         user=user,
@@ -124,17 +126,30 @@ def bind(request: TurnRequest) -> Bound:
         ),
         tools=tuple(name for name in agent.tools if isinstance(name, str)),
         bases=tuple(base for base in bases.values() if not asked or base.id in asked),
-        background=tuple(picked(*recalled, question=request.question) if user and agent.memory else ()),
+        background=tuple(background),
         note=next((row["text"] for row in found["note"]), ""),
-        model=(
-            gateway.resolve("chat", workspace_id=place, explicit=explicit)
-            if explicit
-            else gateway.default_of("chat", defaults)
-        ),
-        fast=gateway.default_of("chat", defaults, fast=True),
+        model=model,
+        fast=fast,
         limits=limits if isinstance(limits, dict) else {},
         filters=Filters.of(settings.get("filters") or {}),
     )
+
+
+async def _models(
+    request: TurnRequest, agent: Agent, defaults: list[ModelConfig]
+) -> tuple[ResolvedModel, ResolvedModel]:
+    """Return the model that answers and the fast one. A chosen model, and one that stands in, are rows of their own."""
+    explicit = request.options.model or agent.model_id
+
+    def chosen() -> tuple[ResolvedModel, ResolvedModel]:
+        fast = gateway.default_of("chat", defaults, fast=True)
+        if explicit is None:
+            return gateway.default_of("chat", defaults), fast
+        return gateway.resolve("chat", workspace_id=request.workspace_id, explicit=explicit), fast
+
+    if explicit is None and not any(row.fallback_id for row in defaults):
+        return chosen()
+    return await in_db(chosen)
 
 
 def _statements(request: TurnRequest) -> dict[str, Statement]:
@@ -157,7 +172,7 @@ def _statements(request: TurnRequest) -> dict[str, Statement]:
     }
     if asker.user_id is not None:
         statements["person"] = PERSON.statement(user=asker.user_id)
-        statements |= zip(("off", "items", "often"), memory_statements(asker, place), strict=True)
+        statements |= zip(("off", "items", "consulted"), memory_statements(asker, place), strict=True)
     return statements
 
 
@@ -174,10 +189,11 @@ def _nobody() -> NoReturn:
     raise NotFound
 
 
-def _agent(request: TurnRequest, workspace: Workspace, rows: list[DictRow]) -> Agent:
+async def _agent(request: TurnRequest, workspace: Workspace, rows: list[DictRow]) -> Agent:
     found = objects(Agent, rows)
     if not found and request.agent_id is None:
-        default_agent(workspace)  # made at the first question; the door decides all the same
-        found = DEFAULT_AGENT.rows(request.asker, workspace=workspace.pk)
+        await in_db(default_agent, workspace)  # made at the first question; the door decides all the same
+        [rows] = await read_together([DEFAULT_AGENT.statement(request.asker, workspace=workspace.pk)])
+        found = objects(Agent, rows)
     [agent] = found or _nobody()
     return agent

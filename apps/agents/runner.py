@@ -10,6 +10,7 @@ import sys
 from typing import TYPE_CHECKING, Any, Literal
 from uuid import UUID
 
+import psycopg
 from django.db import DatabaseError
 from django.utils import translation
 
@@ -43,6 +44,8 @@ CLOSING_S = 5.0  # for what is done behind answers, when the process ends
 
 def warm() -> None:
     """Import and build the graph (0.7 s, 40 MB), so that the first turn need not wait."""
+    import aiohttp  # noqa: F401 (of the first stream)
+
     from apps.agents import checkpoints, graph  # noqa: F401
 
     graph.build()
@@ -91,17 +94,16 @@ async def run_turn(request: TurnRequest, *, events: EventSink, stop: asyncio.Eve
     """
     language = request.options.language or language_of(request.question)
     await _ready()
-    loading = asyncio.create_task(_load(request))  # beside the binding: neither needs the other
+    reading = request.ahead or read_ahead(request)
     try:
-        bound = await in_db(bind, request)
-        saver, values = await loading
+        bound, (saver, values) = await reading
     except KnowSphereError as error:
         return _failed(error, language)
-    except DatabaseError:
+    except (DatabaseError, psycopg.Error):
         logger.exception("turn %s could not be bound", request.turn_id)
         return _failed(ServiceUnavailable(service="database"), language)
     finally:
-        loading.cancel()
+        reading.cancel()
     caller = Caller(
         bound.workspace.pk, request.asker.user_id, bound.agent_id, request.conversation_id, request.turn_id,
         request.asker.widget_id,
@@ -110,12 +112,23 @@ async def run_turn(request: TurnRequest, *, events: EventSink, stop: asyncio.Eve
         return await _Turn(request, bound, events, stop, language, caller).run(saver, values)
 
 
+def read_ahead(request: TurnRequest) -> "asyncio.Future[Any]":
+    """Begin to read what a turn stands on: its bindings and its state, neither of which needs the other.
+
+    The turn's row need not be there yet. Who begins it and then has no use for it cancels it.
+    """
+    reading = asyncio.gather(bind(request), _load(request))
+    reading.add_done_callback(lambda done: done.cancelled() or done.exception())  # nobody may be left to hear it
+    return reading
+
+
 async def _ready() -> None:
     if "apps.agents.graph" not in sys.modules or (_warming is not None and not _warming.done()):
         await asyncio.to_thread(warm)  # Python's import lock makes this wait for a warm-up that has begun
 
 
 async def _load(request: TurnRequest) -> "tuple[TurnSaver | None, dict[str, Any] | None]":
+    await _ready()
     from apps.agents import checkpoints
 
     saver = await checkpoints.saver()

@@ -4,6 +4,7 @@
 everything in between goes through the EventSink, in the types and shapes that the socket sends.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
@@ -67,7 +68,8 @@ class TurnRequest:
     oldest first, without this turn's question. ``number`` is the turn's place in its conversation, so
     that a checkpoint which missed a turn is noticed; 0 where nobody counts. ``follows`` is the number of the
     turn before it on its branch, 0 for the first; None: ``number`` - 1. ``attachments`` are all of the
-    branch, this turn's too, in the order in which they came.
+    branch, this turn's too, in the order in which they came. ``ahead`` is what the runner began to read for it
+    beside the insert of its row (``runner.read_ahead``).
     """
 
     turn_id: UUID
@@ -81,6 +83,7 @@ class TurnRequest:
     number: int = 0
     follows: int | None = None
     attachments: tuple[Attachment, ...] = ()
+    ahead: "asyncio.Future[Any] | None" = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

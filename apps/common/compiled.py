@@ -10,16 +10,23 @@ from typing import Generic, TypeVar
 from uuid import UUID, uuid4
 
 from django.db import connections
-from django.db.models import Model, QuerySet
+from django.db.models import JSONField, Model, QuerySet
 from psycopg.rows import DictRow
 
 M = TypeVar("M", bound=Model)
 
 
 def objects(model: type[M], rows: Iterable[DictRow]) -> list[M]:
-    """Make a model's objects of rows as the driver returned them; columns that they lack are read when asked for."""
+    """Make a model's objects of rows of the async pool; columns that they lack are read when asked for.
+
+    JSON is an object there already, which Django's own connections leave to the field.
+    """
     connection = connections["default"]
-    converters = {f.attname: f.from_db_value for f in model._meta.concrete_fields if hasattr(f, "from_db_value")}
+    converters = {
+        field.attname: field.from_db_value
+        for field in model._meta.concrete_fields
+        if hasattr(field, "from_db_value") and not isinstance(field, JSONField)
+    }
 
     def value(name: str, found: object) -> object:
         return converters[name](found, None, connection) if name in converters else found

@@ -12,9 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
-from weakref import WeakSet
 
-import psycopg
 from asgiref.sync import SyncToAsync, async_to_sync
 from django.conf import settings
 from django.db import close_old_connections, connections
@@ -27,9 +25,10 @@ T = TypeVar("T")
 Pool = AsyncConnectionPool[AsyncConnection[DictRow]]
 
 THREADS = 8  # the web process's Django pool holds as many connections and some for requests
+# What is kept prepared would otherwise be planned anew each of the first five times; up to the pipeline's end.
+PLANNED_ONCE = "SELECT set_config('plan_cache_mode', 'force_generic_plan', true)"
 _executor = ThreadPoolExecutor(THREADS, thread_name_prefix="db")
 _pools: dict[asyncio.AbstractEventLoop, Pool] = {}
-_planned_once: WeakSet[psycopg.Connection[Any]] = WeakSet()
 
 
 def _call(work: Callable[[], T]) -> T:
@@ -78,30 +77,17 @@ def run(sql: str, parameters: Sequence[Any] | Mapping[str, Any]) -> list[tuple[A
         return list(cursor.fetchall()) if cursor.description else []
 
 
-def run_together(statements: Sequence[tuple[str, Sequence[Any]]]) -> list[list[DictRow]]:
-    """Run statements in one round trip on Django's connection; return the rows of each.
+async def read_together(statements: Sequence[tuple[str, Sequence[Any]]]) -> list[list[DictRow]]:
+    """Run statements in one round trip; return the rows of each. Raises psycopg's errors.
 
-    They are kept prepared: of a door's statement planning is the most. The values are as the driver has them,
-    before a field's own conversion.
+    They are kept prepared: of a door's statement planning is the most. No thread takes part: handing work
+    to one and its rows back costs more than the statements. The values are as the driver has them, before a
+    field's own conversion.
     """
-    django = connections["default"]
-    django.ensure_connection()
-    raw: psycopg.Connection[Any] = django.connection
-    before, raw.prepare_threshold = raw.prepare_threshold, 1
-    try:
-        with django.wrap_database_errors, raw.pipeline():
-            plan_once(raw)
-            cursors = [psycopg.Cursor(raw, row_factory=dict_row).execute(*statement) for statement in statements]
-            return [cursor.fetchall() for cursor in cursors]
-    finally:
-        raw.prepare_threshold = before
-
-
-def plan_once(raw: psycopg.Connection[Any]) -> None:
-    """Let a connection plan what it keeps prepared once: it would otherwise do so for each of the first five times."""
-    if raw not in _planned_once:
-        _planned_once.add(raw)
-        psycopg.Cursor(raw).execute("SET plan_cache_mode = force_generic_plan")
+    async with prepared() as connection, connection.pipeline():
+        await connection.execute(PLANNED_ONCE)
+        cursors = [await connection.execute(*statement) for statement in statements]
+        return [await cursor.fetchall() for cursor in cursors]
 
 
 def conninfo() -> str:

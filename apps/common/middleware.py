@@ -70,13 +70,18 @@ class ErrorMiddleware:
         if isinstance(exception, Http404):
             exception = NotFound()
         if isinstance(exception, OperationalError | InterfaceError):
-            logger.warning("%s %s waits for the database: %s", request.method, request.path, exception)
-            exception = ServiceUnavailable(service="PostgreSQL")
+            return outage_response(request, exception)
         if not isinstance(exception, KnowSphereError):
             return None
         if exception.status >= 500:
             logger.error("%s %s: %s", request.method, exception.code, exception.details)
         return error_response(request, exception)
+
+
+def outage_response(request: HttpRequest, error: Exception) -> HttpResponse:
+    """Say that the database does not answer, where middleware met it too."""
+    logger.warning("%s %s waits for the database: %s", request.method, request.path, error)
+    return error_response(request, ServiceUnavailable(service="PostgreSQL"))
 
 
 def error_response(request: HttpRequest, error: KnowSphereError) -> HttpResponse:

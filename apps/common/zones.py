@@ -5,8 +5,11 @@ from functools import lru_cache
 from zoneinfo import ZoneInfo, available_timezones
 
 from django.contrib.auth import get_user_model
+from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
+
+from apps.common.middleware import outage_response
 
 COOKIE = "ks_zone"  # app.js keeps the browser's zone in it
 
@@ -38,8 +41,11 @@ class ZoneMiddleware:
         told = zone_of(request.COOKIES.get(COOKIE, ""))
         if told is None and not request.COOKIES:  # probes, programs with keys: no session to ask for
             return self.get_response(request)
-        chosen = zone_of(getattr(request.user, "time_zone", ""))
-        if told and request.user.is_authenticated and not request.user.time_zone:
-            get_user_model().objects.filter(pk=request.user.pk, time_zone="").update(time_zone=told.key)
+        try:
+            chosen = zone_of(getattr(request.user, "time_zone", ""))
+            if told and request.user.is_authenticated and not request.user.time_zone:
+                get_user_model().objects.filter(pk=request.user.pk, time_zone="").update(time_zone=told.key)
+        except (OperationalError, InterfaceError) as error:  # the first here to ask for the session
+            return outage_response(request, error)
         with timezone.override(chosen or told):
             return self.get_response(request)

@@ -13,7 +13,7 @@ import secrets
 import socket
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 from uuid import UUID
 
 import psycopg
@@ -131,6 +131,10 @@ class Engine:
         ):
             raise errors.TooManyTurns(limit=TURNS_A_PERSON)
 
+    def read_ahead(self, request: TurnRequest) -> "asyncio.Future[Any] | None":
+        """Begin to read for a turn whose row is about to be inserted; None where its runner reads by itself."""
+        return _of_runner("read_ahead")(request) if self.run_turn is None else None
+
     def begin(
         self, request: TurnRequest, *, language: str, place: dict[str, Any] | None = None, waiting: bool = False
     ) -> None:
@@ -159,7 +163,7 @@ class Engine:
         translation.activate(running.language)
         outcome = await self._wait_for_turn(running) if waiting else None
         if outcome is None:
-            run_turn = self.run_turn or _default_runner()
+            run_turn: RunTurn = self.run_turn or _of_runner("run_turn")
             running.work = asyncio.create_task(run_turn(running.request, events=running.sink, stop=running.stop))
             await asyncio.wait({running.work})
             outcome = self._outcome(running, running.work)
@@ -300,9 +304,9 @@ class Engine:
                     logger.warning("turn %s was left behind; marked as interrupted", turn_id)
 
 
-def _default_runner() -> RunTurn:
-    """Import the graph with the first turn, not with every command."""
-    return cast("RunTurn", import_string("apps.agents.runner.run_turn"))
+def _of_runner(name: str) -> Any:
+    """Import the agents' side with the first turn, not with every command."""
+    return import_string(f"apps.agents.runner.{name}")
 
 
 ENGINE = Engine()

@@ -5,12 +5,11 @@ from uuid import UUID
 
 from psycopg.rows import DictRow
 
-from apps.common.database import run_together
+from apps.common.database import read_together
 from apps.knowledge.index_text import postings
 from apps.knowledge.models import Document
 from apps.memory.models import DocumentAffinity, MemoryItem, MemorySwitch
 from apps.workspaces.doors import DoorQuery, Statement
-from apps.workspaces.models import User
 from apps.workspaces.principals import Who
 
 ABOUT_THE_PERSON = 10  # newest profile and interest items
@@ -31,6 +30,11 @@ OWN = DoorQuery[MemoryItem](
 OFF = DoorQuery[MemorySwitch](
     lambda who, workspace: MemorySwitch.objects.visible_to(who).filter(workspace_id=workspace)
 )
+CONSULTED = DoorQuery[DocumentAffinity](
+    lambda who, workspace: (
+        DocumentAffinity.objects.editable_by(who).filter(workspace_id=workspace).often().values("document")[:1]
+    )
+)
 OFTEN = DoorQuery[Document](
     lambda who, workspace: (
         Document.objects.visible_to(who)
@@ -47,24 +51,38 @@ OFTEN = DoorQuery[Document](
 
 
 def statements(who: Who, workspace_id: UUID) -> list[Statement]:
-    """Return what to read for ``picked``, to run beside other statements."""
-    return [query.statement(who, workspace=workspace_id) for query in (OFF, OWN, OFTEN)]
+    """Return what to read for ``recall``, to run beside other statements."""
+    return [query.statement(who, workspace=workspace_id) for query in (OFF, OWN, CONSULTED)]
 
 
-def recall(*, user: User, workspace_id: UUID, question: str) -> list[str]:
-    """Return the person's own items for a question (see ``picked``). Reads rows each time."""
-    return picked(*run_together(statements(user, workspace_id)), question=question)
+async def recall(
+    off: Sequence[DictRow],
+    items: Sequence[DictRow],
+    consulted: Sequence[DictRow],
+    *,
+    who: Who,
+    workspace_id: UUID,
+    question: str,
+) -> list[str]:
+    """Return what of a person's memory belongs to a question, given the rows of ``statements``.
+
+    Only who consulted documents often has their names read: the door of documents is the dearest.
+    """
+    if off:
+        return []
+    often: Sequence[DictRow] = ()
+    if consulted:
+        [often] = await read_together([OFTEN.statement(who, workspace=workspace_id)])
+    return picked(items, often, question=question)
 
 
-def picked(off: Sequence[DictRow], items: Sequence[DictRow], often: Sequence[DictRow], *, question: str) -> list[str]:
-    """Return what belongs to a question, most useful first, capped; nothing where memory is off.
+def picked(items: Sequence[DictRow], often: Sequence[DictRow], *, question: str) -> list[str]:
+    """Return what belongs to a question, most useful first, capped.
 
     Profile and interests come always; facts only where they share a word with the question, rarer
     words counting more. Documents that two answers cited or more come last, by name. Rows are those of
     this moment, so a deleted item is gone at once.
     """
-    if off:
-        return []
     person = [item["text"] for item in items if item["kind"] != MemoryItem.Kind.FACT][:ABOUT_THE_PERSON]
     facts = [item["text"] for item in items if item["kind"] == MemoryItem.Kind.FACT]
     chosen: list[str] = []

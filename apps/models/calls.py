@@ -50,6 +50,7 @@ async def complete(model: ResolvedModel, request: ChatRequest) -> ChatReply:
 
 async def transcribe_remotely(model: ResolvedModel, audio: bytes, file_name: str, language: str) -> tuple[str, Usage]:
     """Return what is said in a recording, and its tokens where the vendor counts them."""
+    await connections.load()
     import httpx2
 
     fields = {"model": model.name, "response_format": "json", **({"language": language} if language else {})}
@@ -84,6 +85,7 @@ async def list_names(model: ResolvedModel) -> list[str]:
     Raises:
         ModelUnavailable, ModelRefused, ModelAddressRefused, ModelOverloaded, ModelTimeout.
     """
+    await connections.load()
     import httpx2
 
     async with _translated(model):
@@ -101,6 +103,7 @@ async def list_names(model: ResolvedModel) -> list[str]:
 
 async def post(model: ResolvedModel, path: str, body: dict[str, Any]) -> Any:
     """Send one request, once more if an optional parameter was refused; return the JSON value."""
+    await connections.load()
     import httpx2
     import openai
 

@@ -5,6 +5,8 @@ of the environment may be private.
 """
 
 import asyncio
+import importlib
+import threading
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import TYPE_CHECKING
 
@@ -24,6 +26,7 @@ WHOLE_CALL_BYTES = 2**26  # 64 embeddings of 4096 numbers are 6 MB
 
 _sessions: dict[tuple[asyncio.AbstractEventLoop, bool], "aiohttp.ClientSession"] = {}
 _clients: dict[tuple[asyncio.AbstractEventLoop, bool], "httpx2.AsyncClient"] = {}
+_loaded = threading.Event()
 
 
 def session(model: ResolvedModel) -> "aiohttp.ClientSession":
@@ -51,8 +54,15 @@ def _connector(*, guarded: bool) -> "aiohttp.TCPConnector":
     return kind(limit=0, keepalive_timeout=30)
 
 
+async def load() -> None:
+    """Import the openai package in a thread: it takes a second, in which an event loop would serve nobody."""
+    if not _loaded.is_set():
+        await asyncio.to_thread(importlib.import_module, "openai")
+        _loaded.set()
+
+
 def client(model: ResolvedModel) -> "openai.AsyncOpenAI":
-    """Return an openai client for a call of a model that is not streamed.
+    """Return an openai client for a call of a model that is not streamed, after ``load``.
 
     It lives for the call (0.1 ms), so that no key stays behind in memory; the connections are this event loop's.
     """

@@ -7,6 +7,7 @@ from apps.agents import editing
 from apps.agents.bindings import bind
 from apps.agents.models import Agent
 from apps.agents.services import default_agent
+from apps.common.database import wait_for
 from apps.conversations.models import Conversation, Turn
 from apps.knowledge.models import KnowledgeBase
 from apps.models.models import ModelConfig
@@ -160,6 +161,7 @@ def test_members_make_agents_and_viewers_ask_them(client, acme, ann, bea):
     assert client.post(url("create-agent"), VALUES).status_code == 302
 
 
+@pytest.mark.django_db(transaction=True)
 def test_an_agents_settings_reach_the_turn(ann, acme, handbook):
     from uuid import uuid4
 
@@ -175,7 +177,7 @@ def test_an_agents_settings_reach_the_turn(ann, acme, handbook):
         turn_id=uuid4(), conversation_id=uuid4(), workspace_id=acme.pk, asker=Principal.of(ann), agent_id=agent.pk,
         question="What?", options=AskOptions(), history=None,
     )  # fmt: skip
-    bound = bind(request)
+    bound = wait_for(bind, request)
     assert (bound.agent.temperature, bound.agent.max_tokens, bound.agent.thinking) == (0.3, 900, False)
     assert (bound.agent.memory, bound.agent.language, bound.limits) == (False, "en", {"rounds": 4})
     assert bound.background == ()

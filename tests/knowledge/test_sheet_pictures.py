@@ -29,8 +29,13 @@ def workbook():
     hidden = book.create_sheet("Secret")
     hidden.sheet_state = "hidden"
     hidden.add_image(Drawn(png("green")), "A1")
+    return saved(book)
+
+
+def saved(book):
     out = io.BytesIO()
     book.save(out)
+    out.seek(0)
     return out
 
 
@@ -55,9 +60,7 @@ def colour(picture):
 def test_a_workbook_of_pictures_alone_is_not_empty_and_nobody_pays_who_wants_none():
     book = openpyxl.Workbook()
     book.active.add_image(Drawn(png("red")), "A1")
-    out = io.BytesIO()
-    book.save(out)
     with collected() as album:
-        assert "](image:" in parse_spreadsheet(out).markdown
+        assert "](image:" in parse_spreadsheet(saved(book)).markdown
     assert len(album.pictures) == 1
     assert "image:" not in parse_spreadsheet(workbook()).markdown

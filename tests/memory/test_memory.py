@@ -4,8 +4,9 @@ import pytest
 
 from apps.common.errors import NotFound
 from apps.memory.models import MemoryItem
-from apps.memory.recall import CHARACTERS, FACTS, recall
+from apps.memory.recall import CHARACTERS, FACTS
 from apps.memory.services import delete_item, store_items
+from tests.memory.recalled import recall
 
 Kind = MemoryItem.Kind
 

@@ -8,7 +8,7 @@ from apps.knowledge.models import Document
 from apps.memory import services
 from apps.memory.errors import MemoryOff
 from apps.memory.models import DocumentAffinity, MemoryItem
-from apps.memory.recall import recall
+from tests.memory.recalled import recall
 
 
 def url(name, *args):

@@ -8,7 +8,7 @@ import pytest
 from django.contrib.auth import authenticate
 from django.core.management import call_command
 
-from apps.knowledge.models import ChunkVector, Document, KnowledgeBase
+from apps.knowledge.models import Chunk, ChunkVector, Document, KnowledgeBase
 from apps.knowledge.services import sample
 from apps.models import gateway
 from apps.models.models import Kind
@@ -23,17 +23,19 @@ def test_the_shipped_vectors_are_of_the_guide_as_it_is_cut_now():
     assert set(sample.load()) == set(sample.wanted()), "run manage.py build_sample"
 
 
-def test_the_shipped_vectors_are_of_the_model_as_it_is_now():
+def test_what_is_shipped_is_of_the_model_as_it_is_now():
     shipped = sample.load()
     picked = random.Random(7).sample(sorted(sample.wanted().items()), 3)
-    made = gateway.embed_now(BUILTIN[Kind.EMBEDDING], [text for _, text in picked], purpose="passage")
-    for (key, _), vector in zip(picked, made, strict=True):
-        assert float(vector @ shipped[key].astype(np.float32)) > 0.995, "run manage.py build_sample"
+    texts = [text for _key, (text, _posted) in picked]
+    vectors, tokens = gateway.embed_with_tokens_now(BUILTIN[Kind.EMBEDDING], texts)
+    for (key, (_text, posted)), vector, signs in zip(picked, vectors, tokens, strict=True):
+        assert float(vector @ shipped[key].vector.astype(np.float32)) > 0.995, "run manage.py build_sample"
+        assert len(shipped[key].signs) == (len(signs) if posted else 0)
 
 
-def test_the_shipped_vectors_stay_small():
-    assert sample.VECTORS.stat().st_size < 400_000
-    assert {vector.dtype for vector in sample.load().values()} == {np.dtype(np.float16)}
+def test_what_is_shipped_stays_small():
+    assert sample.VECTORS.stat().st_size < 900_000
+    assert {one.vector.dtype for one in sample.load().values()} == {np.dtype(np.float16)}
 
 
 @pytest.fixture
@@ -64,6 +66,8 @@ def test_somebody_can_sign_in_and_ask_at_once(demo, tmp_path, rf):
     assert {document.name for document in documents} >= {"Getting started.md", "快速上手.md"}
     assert documents.count() == len(sample.pages())
     assert ChunkVector.objects.filter(knowledge_base=base).count() == len(sample.load())
+    passages = Chunk.objects.filter(document__knowledge_base=base, level=0)
+    assert passages.exclude(tokens=None).count() == passages.count(), "the reranker compares all of them"
     assert (tmp_path / "secrets" / "demo-password").stat().st_mode & 0o777 == 0o600
 
 

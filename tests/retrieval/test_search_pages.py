@@ -45,7 +45,7 @@ def by_tool(ann, acme, base, top_k):
     request = TurnRequest(
         uuid4(), uuid4(), acme.pk, Principal.person(ann.pk), None, QUESTION, AskOptions((base.pk,)), list
     )
-    bound = bind(request)
+    bound = wait_for(bind, request)
     context = context_for(request, bound, events=Sink(), stop=asyncio.Event(), rebuilt=None, record=TurnRecord())
     found = wait_for(context.search, QUESTION, top_k)
     return [str(passage.chunk_id) for passage in found.passages]

@@ -1,5 +1,6 @@
 """Questions: asked, answered again, stopped."""
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 from uuid import UUID, uuid4
 
@@ -106,10 +107,26 @@ async def _begin(
     if not ENGINE.started:
         raise errors.ShuttingDown
     ENGINE.check_room(Principal.of(actor))
-    stored = _stored(question)
-    turn_id = uuid4()
+    request = TurnRequest(
+        turn_id=uuid4(), conversation_id=conversation.pk, workspace_id=conversation.workspace_id,
+        asker=Principal.of(actor), agent_id=conversation.agent_id, question=question.text, options=question.options,
+        history=history.up_to(question.parent),
+    )  # fmt: skip
+    ahead = ENGINE.read_ahead(request)  # beside the insert: rights are read in the same moment as the door's
+    try:
+        return await _insert(connection, replace(request, ahead=ahead), client_id, question, actor)
+    except BaseException:
+        if ahead:
+            ahead.cancel()
+        raise
+
+
+async def _insert(
+    connection: rows.Connection, request: TurnRequest, client_id: str, question: _Question, actor: Who
+) -> Turn:
+    stored, turn_id = _stored(question), request.turn_id
     row = await rows.begin(
-        connection, ASKABLE.bound(actor, conversation.pk), asker=Principal.of(actor), turn_id=turn_id,
+        connection, ASKABLE.bound(actor, request.conversation_id), asker=request.asker, turn_id=turn_id,
         client_id=client_id,
         question=question.text, title=title_of(question.text), options=stored, process=ENGINE.process,
         parent=question.parent, first=question.first,
@@ -117,22 +134,24 @@ async def _begin(
     if row is None:
         raise NotFound
     if row["number"] is None:
-        await in_db(_give_back, conversation.workspace_id, actor, row["counted"] or [])
+        await in_db(_give_back, request.workspace_id, actor, row["counted"] or [])
         if row["waiting"] >= rows.WAITING:
             raise errors.TooManyWaiting(limit=rows.WAITING)
         raise NotFound(field="parent")
     attachments = await _attached(connection, row, turn_id) if row["attached"] or question.attachments else ()
-    request = TurnRequest(
-        turn_id=turn_id, conversation_id=row["id"], workspace_id=row["workspace_id"], asker=Principal.of(actor),
-        agent_id=row["agent_id"], question=question.text, options=question.options, number=row["number"],
-        history=history.up_to(row["parent_id"]), follows=row["follows"] or 0, attachments=attachments,
+    waiting = row["status"] == Turn.Status.QUEUED
+    if request.ahead and (waiting or row["agent_id"] != request.agent_id):
+        request.ahead.cancel()  # it will be read when its turn comes, or for the agent that answers now
+        request = replace(request, ahead=None)
+    request = replace(
+        request, agent_id=row["agent_id"], number=row["number"], history=history.up_to(row["parent_id"]),
+        follows=row["follows"] or 0, attachments=attachments,
     )  # fmt: skip
     place = {
         "parent": str(row["parent_id"]) if row["parent_id"] else None,
         "client_id": client_id,
         "attachments": [one.as_event() for one in attachments if one.number == row["number"]],
     }
-    waiting = row["status"] == Turn.Status.QUEUED
     ENGINE.begin(request, language=translation.get_language() or "en", place=place, waiting=waiting)
     return Turn(
         id=turn_id, conversation_id=row["id"], number=row["number"], client_id=client_id, parent_id=row["parent_id"],

@@ -1,7 +1,8 @@
 """The sample base: the product's own guide in both languages, with its vectors shipped.
 
 ``apps/knowledge/sample/`` holds the texts and ``vectors.npz``, which ``manage.py build_sample`` makes: one
-vector in half precision a passage and piece, by the hash of what was embedded. They are used only
+vector in half precision a passage and piece, by the hash of what was embedded, and of passages the signs
+of their tokens, by which the built-in reranker compares them. They are used only
 where the chunker, the titles and the built-in model are those that made them; else the model works.
 """
 
@@ -9,6 +10,7 @@ import hashlib
 import re
 from collections.abc import Sequence
 from io import BytesIO
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,7 +19,7 @@ from django.core.files.base import ContentFile
 from apps.knowledge import services
 from apps.knowledge.chunkers.drafts import ChunkDraft
 from apps.knowledge.errors import BusyDocument
-from apps.knowledge.index_text import EMBEDDED_LEVELS, embedding_input
+from apps.knowledge.index_text import EMBEDDED_LEVELS, POSTED_LEVELS, embedding_input
 from apps.knowledge.models import Document, KnowledgeBase
 from apps.knowledge.parsers import PARSERS
 from apps.knowledge.services import indexing
@@ -39,6 +41,13 @@ VECTORS = FOLDER / "vectors.npz"
 LANGUAGES = ("en", "zh")
 TITLE = re.compile(r"\A# (.+)\n")
 KEY_BYTES = 16
+
+
+class Shipped(NamedTuple):
+    """What the model makes of one text: its vector, and the signs of its tokens (none of a mere piece)."""
+
+    vector: "NDArray[np.float16]"
+    signs: bytes
 
 
 class Page(NamedTuple):
@@ -78,16 +87,22 @@ def create_sample_base(*, workspace: Workspace, actor: User) -> KnowledgeBase:
     return base
 
 
-def _ingest(document: Document, shipped: "dict[bytes, NDArray[np.float16]]") -> None:
+def _ingest(document: Document, shipped: dict[bytes, Shipped]) -> None:
     """Take a page through its steps here; a worker that is at it already may have it."""
     import numpy as np
 
     def embed(work: Work, drafts: Sequence[ChunkDraft], model: ResolvedModel) -> "NDArray[np.float32]":
-        found = [shipped.get(key) for key in _keys(document.name, drafts)]
-        if any(vector is None for vector in found):
+        known = [shipped[key] for key in _keys(document.name, drafts) if key in shipped]
+        places = _embedded(drafts)
+        if len(known) < len(places):
             return indexing.embed(work, drafts, model)
         vectors = np.full((len(drafts), model.dimensions or 0), np.nan, dtype=np.float32)
-        vectors[_embedded(drafts)] = np.array(found, dtype=np.float32)
+        vectors[places] = np.array([one.vector for one in known], dtype=np.float32)
+        work.tokens |= {
+            place: one.signs
+            for place, one in zip(places, known, strict=True)
+            if one.signs and drafts[place].level in POSTED_LEVELS
+        }
         return vectors
 
     try:
@@ -97,36 +112,51 @@ def _ingest(document: Document, shipped: "dict[bytes, NDArray[np.float16]]") -> 
         pass
 
 
-def load() -> "dict[bytes, NDArray[np.float16]]":
-    """Return the shipped vectors by key."""
+def load() -> dict[bytes, Shipped]:
+    """Return what is shipped of each text, by key."""
     import numpy as np
 
     with np.load(VECTORS, allow_pickle=False) as file:
-        return {bytes(key): vector for key, vector in zip(file["keys"], file["vectors"], strict=True)}
+        signs, ends = file["signs"].tobytes(), file["ends"].tolist()
+        pieces = [signs[first:end] for first, end in pairwise([0, *ends])]
+        return {
+            bytes(key): Shipped(vector, piece)
+            for key, vector, piece in zip(file["keys"], file["vectors"], pieces, strict=True)
+        }
 
 
 def build() -> int:
-    """Cut and embed the guide with the built-in model and write its vectors; return how many."""
+    """Cut and embed the guide with the built-in model and write what came of it; return how many texts."""
     import numpy as np
 
     inputs = wanted()
-    vectors = gateway.embed_now(BUILTIN[Kind.EMBEDDING], list(inputs.values()), purpose="passage").astype(np.float16)
-    np.savez(VECTORS, keys=np.frombuffer(b"".join(inputs), dtype=np.uint8).reshape(-1, KEY_BYTES), vectors=vectors)
+    vectors, tokens = gateway.embed_with_tokens_now(
+        BUILTIN[Kind.EMBEDDING], [text for text, _posted in inputs.values()]
+    )
+    signs = [each if posted else b"" for each, (_text, posted) in zip(tokens, inputs.values(), strict=True)]
+    np.savez(
+        VECTORS,
+        keys=np.frombuffer(b"".join(inputs), dtype=np.uint8).reshape(-1, KEY_BYTES),
+        vectors=vectors.astype(np.float16),
+        signs=np.frombuffer(b"".join(signs), dtype=np.uint8),
+        ends=np.cumsum([len(each) for each in signs]),
+    )
     return len(inputs)
 
 
-def wanted() -> dict[bytes, str]:
-    """Return what is embedded for the guide as it is cut now, by key."""
+def wanted() -> dict[bytes, tuple[str, bool]]:
+    """Return what is embedded for the guide as it is cut now, by key, and whether its tokens are compared too."""
     parse = PARSERS.get("text/markdown")
     base = KnowledgeBase()
-    inputs: dict[bytes, str] = {}
+    inputs: dict[bytes, tuple[str, bool]] = {}
     for page in pages():
         parsed = parse(BytesIO(page.content))
         drafts = indexing.cut(
             base.chunker, base.chunker_settings, parsed.markdown, parsed.pages, BUILTIN[Kind.EMBEDDING]
         )
-        texts = _inputs(page.name, drafts)
-        inputs.update(zip(map(_key, texts), texts, strict=True))
+        for place, text in zip(_embedded(drafts), _inputs(page.name, drafts), strict=True):
+            _known, posted = inputs.get(_key(text), ("", False))
+            inputs[_key(text)] = text, posted or drafts[place].level in POSTED_LEVELS
     return inputs
 
 

@@ -19,7 +19,7 @@ from apps.models.chat import ChatDelta, ChatRequest, Usage, Wire
 from apps.models.tokens import estimate, estimate_prompt
 
 SEARCH, READ = "doc_retrieval", "list_chunks"
-READ_IN_FULL = 4  # of the best hits
+READ_IN_FULL = 4  # of the best hits, and of the best in the question's language
 
 CONTEXT = re.compile(r"\A(?:<(\w+)>\n.*?\n</\1>\n\n)+", re.DOTALL)
 RESULT = re.compile(r'^<result id="c(\d+)" ([^\n]*)>\n(.*?)\n</result>$', re.DOTALL | re.MULTILINE)
@@ -93,10 +93,20 @@ def _next_call(request: ChatRequest, question: str, turn: Sequence[Wire]) -> Wir
         return None
     if SEARCH in offered and SEARCH not in made:
         return _call(SEARCH, {"query": question[:500]})
-    excerpts = [n for n, attributes, _text in _results(turn)[:READ_IN_FULL] if 'part="full"' not in attributes]
+    excerpts = [
+        n for n, attributes, _text in _worth_reading(question, _results(turn)) if 'part="full"' not in attributes
+    ]
     if READ in offered and READ not in made and excerpts:
         return _call(READ, {"ids": [f"c{n}" for n in excerpts]})
     return None
+
+
+def _worth_reading(question: str, results: Sequence[tuple[int, str, str]]) -> list[tuple[int, str, str]]:
+    """Return the best results, and the best of those in the question's own language: it is quoted where it answers."""
+    chinese = is_chinese(question)
+    own = [result for result in results if is_chinese(result[2]) == chinese]
+    chosen = {result[0] for result in (*results[:READ_IN_FULL], *own[:READ_IN_FULL])}
+    return [result for result in results if result[0] in chosen]
 
 
 def _call(name: str, arguments: dict[str, Any]) -> Wire:
@@ -112,7 +122,7 @@ async def _text(request: ChatRequest, question: str, turn: Sequence[Wire]) -> st
 
     if not request.tools and not turn:
         return says("hello" if HELLO.search(question) else "thanks" if THANKS.search(question) else "talk")
-    passages = _passages(turn)
+    passages = _passages(question, turn)
     if not passages:
         told = [str(message["content"]) for message in turn if message["role"] == "tool"]
         return says("failed" if told and all(text.startswith("Error:") for text in told) else "nothing")
@@ -133,15 +143,16 @@ def _results(turn: Sequence[Wire]) -> list[tuple[int, str, str]]:
     ]
 
 
-def _passages(turn: Sequence[Wire]) -> list[Text]:
-    """Return what was read, in the order of the search, the longest text of each number."""
-    read: dict[int, Text] = {}
-    for n, attributes, text in _results(turn):
+def _passages(question: str, turn: Sequence[Wire]) -> list[Text]:
+    """Return what was worth reading, in the order of the search, the longest text of each number."""
+    results = _results(turn)
+    read: dict[int, Text] = {n: Text(n, "", "") for n, _attributes, _text in _worth_reading(question, results)}
+    for n, attributes, text in results:
         heading = HEADING.search(attributes)
         last = unescape(heading[1] or heading[2] or "").rpartition(" > ")[2] if heading else ""
-        if n not in read or len(text) > len(read[n].text):
+        if n in read and len(text) > len(read[n].text):
             read[n] = Text(n, text.strip("…"), last)
-    return list(read.values())[:READ_IN_FULL]
+    return list(read.values())
 
 
 def _shown(text: str) -> str:

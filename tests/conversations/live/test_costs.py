@@ -29,7 +29,7 @@ ELSEWHERE = (
 # what a new connection begins with.
 SHARED = {
     *("insert_events", "_beat", "_sweep", "expire", "_lapsed", "erase_waiting", "_guard_watching"),
-    *("connect", "plan_once"),
+    "connect",
 }
 
 
