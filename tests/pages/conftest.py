@@ -4,10 +4,11 @@ import os
 import shutil
 import zipfile
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect, sync_playwright
+
+from tests.pages.looks import artefact
 
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser") or ""
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
@@ -78,9 +79,9 @@ def new_tab(chromium, faults):
 
 
 def photograph(page, name):
-    """Leave a picture of what a tab shows in the folder that PAGES_SHOTS names, if it names one."""
-    if folder := os.environ.get("PAGES_SHOTS"):
-        page.screenshot(path=Path(folder) / f"{name}.png")
+    """Leave a picture of what a tab shows where pictures are asked for."""
+    if path := artefact(name):
+        page.screenshot(path=path)
 
 
 def write_docx(path, paragraphs):

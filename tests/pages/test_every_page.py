@@ -2,14 +2,12 @@
 
 Pages are those of the access matrix that answer with a whole document, those of accounts, and those of failures. Each
 is checked by axe (WCAG 2.2 A and AA), for refusals of its policy, for errors of its scripts, and for running off its
-side, at 320 px and from right to left too. With PAGES_SHOTS naming a folder, pictures of all are left there.
+side, at 320 px and from right to left too (``looks.py``). PAGES_ONLY is a pattern of the names of those to look at.
 """
 
 import os
 import re
-from pathlib import Path
 
-import axe_playwright_python
 import pytest
 from django.contrib.auth.models import AnonymousUser
 from django.shortcuts import render
@@ -24,30 +22,12 @@ from tests.access.tables import ACCOUNT_ROUTES, EXPECTED, WITH_ARGUMENTS
 from tests.access.world import World
 from tests.pages.conftest import launched
 from tests.pages.indoors import SITE, answer_from
+from tests.pages.looks import DESK, look, squeeze
 from tests.pages.world import furnish
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
-AXE = Path(axe_playwright_python.__file__).with_name("axe.min.js").read_text()
-WCAG = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
-ASKED = """async only => {
-    const forever = (each) => each.effect.getTiming().iterations === Infinity;
-    for (const each of document.getAnimations()) forever(each) ? each.cancel() : each.finish();
-    const found = await axe.run(document, { runOnly: only, resultTypes: ["violations"], preload: false });
-    const said = (rule) => rule.nodes.map((node) => `${rule.id}: ${node.target} ${node.any[0]?.message ?? ""}`);
-    return found.violations.flatMap(said);
-}"""
-OVERFLOW = """() => {
-    const root = document.documentElement, over = root.scrollWidth - root.clientWidth;
-    if (over <= 0) return "";
-    const wide = [...document.querySelectorAll("body *")].filter((e) => {
-        const box = e.getBoundingClientRect();
-        return box.width && (box.right > root.clientWidth + 1 || box.left < -1);
-    });
-    return `${over} px too wide: ${wide.slice(-3).map((e) => `${e.localName}.${e.className}`)}`;
-}"""
 LANGUAGES = {"en": "en-GB", "zh-hans": "zh-CN"}
-DESK, PHONE, LEAST = ({"width": width, "height": 900} for width in (1440, 390, 320))
 # What else a page shows when it is asked something.
 QUERIES = {
     "knowledge:search-documents": "?q=business+class",
@@ -117,7 +97,7 @@ def look_at(pages, tab, language):
     for name in filter(re.compile(os.environ.get("PAGES_ONLY", "")).search, pages):
         wrong.clear()
         tab.goto(SITE + pages[name])
-        look(tab, wrong, f"{name}.{language}".replace(":", "-").replace("/", "-"))
+        wrong += look(tab, f"{name}.{language}") + squeeze(tab)
         if wrong:
             offenders[name] = sorted(set(wrong))
     return offenders
@@ -126,31 +106,3 @@ def look_at(pages, tab, language):
 def blamed(message):
     """Whether a page is to blame; the widget's preview is refused a session here, where its frame sends no Origin."""
     return message.type == "error" and not ("401" in message.text and "/widget/" in message.location["url"])
-
-
-def look(tab, wrong, name):
-    """Look at the page in ``tab`` in all ways; add what is wrong."""
-    tab.evaluate(AXE)
-    colours = {"type": "rule", "values": ["color-contrast"]}
-    everything = {"type": "tag", "values": WCAG}
-    for size, theme, rules in (
-        (DESK, "light", everything), (DESK, "dark", colours), (PHONE, "dark", everything), (PHONE, "light", colours)
-    ):  # fmt: skip
-        tab.set_viewport_size(size)
-        tab.emulate_media(color_scheme=theme)
-        wrong += [f"{size['width']} {theme}: {said}" for said in tab.evaluate(ASKED, rules)]
-        photograph(tab, f"{name}.{theme}.{size['width']}")
-        if said := tab.evaluate(OVERFLOW):
-            wrong.append(f"{size['width']}: {said}")
-    for size, direction in ((LEAST, "ltr"), (LEAST, "rtl"), (DESK, "rtl")):
-        tab.set_viewport_size(size)
-        tab.evaluate("dir => { document.documentElement.dir = dir }", direction)
-        if said := tab.evaluate(OVERFLOW):
-            wrong.append(f"{size['width']} {direction}: {said}")
-    tab.set_viewport_size(DESK)
-    tab.emulate_media(color_scheme="light")
-
-
-def photograph(tab, name):
-    if (folder := os.environ.get("PAGES_SHOTS")) and re.search(os.environ.get("PAGES_ONES", ""), name):
-        tab.screenshot(path=Path(folder) / f"{name}.png", full_page=True)

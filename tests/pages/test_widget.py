@@ -4,14 +4,13 @@ import functools
 import http.server
 import re
 import threading
-from pathlib import Path
 
-import axe_playwright_python
 import pytest
 from playwright.sync_api import expect
 
 from tests.conversations.live.conftest import db, people, server  # noqa: F401 (fixtures)
 from tests.pages.conftest import photograph
+from tests.pages.looks import DESK, look
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("live-widget-pages")]
 
@@ -22,18 +21,6 @@ PAGE = """<!doctype html><html lang="{lang}"><meta charset="utf-8"><title>Kestre
 STRICT = (
     "default-src 'none'; script-src {site}; connect-src {site}; frame-src {site}; require-trusted-types-for 'script'"
 )
-
-
-AXE = Path(axe_playwright_python.__file__).with_name("axe.min.js").read_text()
-VIOLATIONS = """async (tags) => (await axe.run(document, { runOnly: tags })).violations.flatMap(
-    (rule) => rule.nodes.map((node) => `${rule.id}: ${node.target}`))"""
-NO_SIDEWAYS = "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
-
-
-def unusable(frame):
-    """What axe finds wrong in a frame (WCAG 2.2, A and AA)."""
-    frame.evaluate(AXE)
-    return frame.evaluate(VIOLATIONS, ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"])
 
 
 class Host:
@@ -96,8 +83,8 @@ def test_a_visitor_asks_and_goes_on_over_a_change_of_page(host, new_tab):
     expect(chat.locator(".answer")).to_contain_text("Economy class is booked")
     expect(chat.locator(".cited li").first).to_contain_text("差旅管理办法.docx")
     expect(chat.locator(".answer")).not_to_contain_text("[[c")
-    assert unusable(page.frames[-1]) == []
-    photograph(page, "widget.en-desk-light")
+    assert look(page, "widget.en", frame=page.frames[-1], whole=False) == []
+    page.set_viewport_size(DESK)
 
     page.get_by_role("link", name="on").click()
     page.wait_for_url("**/second")
@@ -134,9 +121,7 @@ def test_it_speaks_the_page_s_language_and_fills_a_phone(host, new_tab):
     assert frame.bounding_box() == {"x": 0, "y": 0, "width": 390, "height": 844}
     chat.get_by_role("button", name="cite").click()
     expect(chat.locator(".cited li").first).to_contain_text("差旅管理办法.docx")
-    assert page.frames[-1].evaluate(NO_SIDEWAYS)
-    assert unusable(page.frames[-1]) == []
-    photograph(page, "widget.zh-phone-dark")
+    assert look(page, "widget.zh", frame=page.frames[-1], whole=False) == []
 
 
 def test_an_answer_that_comes_while_it_is_closed_leaves_a_mark(host, new_tab):
