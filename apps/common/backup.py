@@ -16,7 +16,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
@@ -103,7 +103,13 @@ def restore(source: Path, *, replace: bool = False) -> int:
         archive.extract(DATABASE, folder, filter="data")
         _run("pg_restore", "--clean", "--if-exists", "--no-owner", "--no-privileges", "--single-transaction",
              "--exit-on-error", f"--dbname={_environment()['PGDATABASE']}", str(Path(folder) / DATABASE))  # fmt: skip
-        return _extract_files(archive) if manifest["with_files"] else 0
+        try:
+            return _extract_files(archive) if manifest["with_files"] else 0
+        except OSError as error:
+            raise BackupFailed(
+                f"The database is restored, but not all files: {error}. The backup is whole; mend that and restore it "
+                "again with --replace."
+            ) from error
 
 
 def fingerprint(master_key: str) -> str:
@@ -127,9 +133,13 @@ def _add_files(archive: tarfile.TarFile) -> int:
         for key in _objects(""):
             try:
                 with default_storage.open(key, "rb") as file:
+                    content: IO[bytes] | Any = (
+                        file.file
+                    )  # brought here before the entry is begun, which could not be taken back
                     entry = tarfile.TarInfo(f"{FILES}/{key}")
-                    entry.size = file.size
-                    archive.addfile(entry, file)
+                    entry.size = content.seek(0, os.SEEK_END)
+                    content.seek(0)
+                    archive.addfile(entry, content)
             except FileNotFoundError:  # deleted while this ran
                 continue
             count += 1

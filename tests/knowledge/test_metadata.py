@@ -2,6 +2,7 @@
 
 import pytest
 from django.urls import reverse
+from rest_framework.test import APIClient
 
 from apps.common.errors import InvalidInput
 from apps.knowledge import services
@@ -93,3 +94,24 @@ def test_the_pages_show_and_change_them(fields, add, ann, bea, client, acme, han
     assert "部门" in client.get(reverse("knowledge:list-fields", args=at)).content.decode()
     assert client.post(reverse("knowledge:delete-field", args=[acme.slug, field.pk])).status_code == 302
     assert not MetadataField.objects.filter(key="部门").exists()
+
+
+def test_programs_keep_facts_by_the_api(handbook, add, ann, bea):
+    document = add("One.", "1.txt")
+    api = APIClient()
+    api.force_login(ann)
+    fields, address = f"/api/v1/knowledge-bases/{handbook.pk}/metadata-fields/", f"/api/v1/documents/{document.pk}/"
+    for body in ({"key": "year", "type": "number"}, {"key": "kind", "type": "choice", "choices": ["law", "memo"]}):
+        assert api.post(fields, body, format="json").status_code == 201
+    assert {row["key"] for row in api.get(fields).json()["results"]} == {"year", "kind"}
+    told = api.patch(address, {"attributes": {"year": 2024, "kind": "law"}}, format="json")
+    assert (told.status_code, told.json()["attributes"]) == (200, {"year": 2024, "kind": "law"})
+    for wrong in ({"year": "soon"}, {"kind": "novel"}, {"colour": "red"}, {"year": 2025, "kind": 5}):
+        refused = api.patch(address, {"attributes": wrong, "tags": ["red"]}, format="json")
+        assert (refused.status_code, refused.json()["code"]) == (422, "invalid_input"), wrong
+    document.refresh_from_db()
+    assert (document.attributes, document.tags) == ({"year": 2024, "kind": "law"}, [])  # all of a change or nothing
+    assert api.patch(address, {"attributes": {"year": None}}, format="json").json()["attributes"] == {"kind": "law"}
+    api.force_login(bea)
+    assert api.get(address).json()["attributes"] == {"kind": "law"}
+    assert api.patch(address, {"attributes": {"kind": "memo"}}, format="json").status_code == 404
