@@ -328,7 +328,7 @@ Q_CLUSTER = {
     "poll": 0.3,
     "queue_limit": 8,
     "bulk": 1,
-    "label": "Background work",
+    "label": _("Background work"),
     "save_limit": 1000,
     "recycle": 200,
 }

@@ -1,12 +1,14 @@
 """The agents app."""
 
 from django.apps import AppConfig
+from django.utils.translation import gettext_lazy as _
 
 
 class AgentsConfig(AppConfig):
     """Says which agents use a model."""
 
     name = "apps.agents"
+    verbose_name = _("Agents")
 
     def ready(self) -> None:
         from apps.models.users import USERS

@@ -1,12 +1,14 @@
 """The conversations app."""
 
 from django.apps import AppConfig
+from django.utils.translation import gettext_lazy as _
 
 
 class ConversationsConfig(AppConfig):
     """The conversations app."""
 
     name = "apps.conversations"
+    verbose_name = _("Conversations")
 
     def ready(self) -> None:
         from apps.models.repeats import COUNTERS

@@ -4,12 +4,14 @@ from typing import Any
 
 from django.apps import AppConfig
 from django.db.models.signals import post_migrate
+from django.utils.translation import gettext_lazy as _
 
 
 class KnowledgeConfig(AppConfig):
     """Registers the system checks, and the look-around that each worker begins with."""
 
     name = "apps.knowledge"
+    verbose_name = _("Knowledge")
 
     def ready(self) -> None:
         from django_q.signals import post_spawn

@@ -2,12 +2,14 @@
 
 from django.apps import AppConfig
 from django.db.models.signals import post_migrate
+from django.utils.translation import gettext_lazy as _
 
 
 class WorkspacesConfig(AppConfig):
     """The app of tenants."""
 
     name = "apps.workspaces"
+    verbose_name = _("Workspaces")
 
     def ready(self) -> None:
         from apps.common.rotation import HOLDERS

@@ -9,7 +9,7 @@ for (const form of document.querySelectorAll("[data-upload]")) begin(form);
 
 function begin(form) {
   const input = form.querySelector("input[type=file]");
-  const area = form.querySelector(".drop");
+  const area = form.querySelector(".drop, [data-drop]");
   const list = form.querySelector(".uploads");
   const waiting = [];
   let running = 0;

@@ -142,7 +142,7 @@ FIRST = {
 
 
 @pytest.mark.parametrize("locale", FIRST)
-def test_one_click_leads_from_signing_up_to_the_first_cited_answer(address, new_tab, locale):
+def test_one_click_leads_from_signing_up_to_the_first_cited_answer(address, new_tab, tmp_path, locale):
     page = new_tab(locale=locale, **FIRST[locale])
     page.goto(f"{address}/accounts/signup/")
     page.locator("[name=email]").fill(f"{locale}@hengshan.example")
@@ -162,9 +162,15 @@ def test_one_click_leads_from_signing_up_to_the_first_cited_answer(address, new_
         expect(marker).to_be_focused()
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
-    # The step is done, the guide suggests more, and the steps go when they are told to.
+    # The step is done, the next one takes a file, the guide suggests more, and the steps go when they are told to.
     page.goto(address)
     expect(page.locator(".first-steps li[data-s=ok]")).to_have_count(1)
+    (tmp_path / "own.md").write_text("# Own\n\nThe lift is inspected in May.", encoding="utf-8")
+    page.locator(".first-steps [data-upload] [type=file]").set_input_files(tmp_path / "own.md")
+    page.wait_for_url("**/knowledge-bases/**")
+    expect(page.locator("#rows tr")).to_contain_text("own.md")
+    page.goto(address)
+    expect(page.locator(".first-steps li[data-s=ok]")).to_have_count(2)
     page.locator(".first-steps header button").click()
     expect(page.locator(".first-steps")).to_have_count(0)
     suggested = page.locator("[data-suggest]").all_inner_texts()

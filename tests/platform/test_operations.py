@@ -135,10 +135,11 @@ def test_operators_see_what_is_late_and_nothing_of_tenants(client, ann, acme, ha
     }  # fmt: skip
     assert {line.words: line.value for line in operations.late() if line.words in late} == late
     for words in (
-        "database",
-        "queue",
-        "models",
-        "storage",
+        "Database",
+        "Queue",
+        "Models",
+        "Storage",
+        "in order",
         "2\xa0hours",
         "3\xa0hours",
         "apps.x.tasks.sweep",
