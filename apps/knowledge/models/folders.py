@@ -83,7 +83,7 @@ class MetadataField(models.Model):
     class Type(models.TextChoices):
         """What a value may be."""
 
-        TEXT = "text", _("Text")
+        TEXT = "text", _("Plain text")
         NUMBER = "number", _("Number")
         DATE = "date", _("Date")
         BOOLEAN = "boolean", _("Yes or no")
