@@ -4,9 +4,9 @@ import logging
 from uuid import UUID
 
 from apps.agents.citations import MARKER, NUMBER
-from apps.agents.compaction import ask, hand_off, refresh, stepping
-from apps.agents.context import TurnContext
-from apps.agents.messages import question_and_answer, split_turns
+from apps.agents.compaction import ask, forget_withdrawn, hand_off, refresh, stepping
+from apps.agents.context import Note, TurnContext
+from apps.agents.messages import question_and_answer, read_in, readable, split_turns
 from apps.agents.state import TurnState, ids_of_turns
 from apps.common.errors import KnowSphereError
 
@@ -36,21 +36,27 @@ async def afterwards(context: TurnContext, state: TurnState) -> None:
             await context.count_citations(cited)
         except KnowSphereError as error:
             logger.warning("citations were not counted: %s", error.code)
+    gone = await forget_withdrawn(context, state.get("documents") or {})  # while the turn ran, too
+    state = {**state, "withdrawn": gone}
     if stepping(context, state):
         await refresh(context, ids_of_turns(state))  # the turn before may have stepped meanwhile
     if count := stepping(context, state):
         await hand_off(context, state, count, current=False)
     if not _is_noted(context):
         return
-    turns = split_turns(state.get("messages") or [])
-    new = turns[-1:] if context.note else turns[-TURNS:]
+    turns, ids = split_turns(state.get("messages") or []), ids_of_turns(state)
+    before = context.record.note
+    newest = -1 if before else -TURNS
+    withdrawn, shown = state.get("withdrawn") or (), state.get("documents") or {}
+    new = [readable(turn, withdrawn, one) for turn, one in zip(turns[newest:], ids[newest:], strict=True)]
     said = "\n".join(f"Q: {q[:SEEN]}\nA: {a[:SEEN]}" for q, a in map(question_and_answer, new))
-    content = f"<note>\n{context.note}\n</note>\n<turns>\n{said.replace('</', '‹/')}\n</turns>"
+    content = f"<note>\n{before}\n</note>\n<turns>\n{said.replace('</', '‹/')}\n</turns>"
     note = await ask(context, "note", content, max_tokens=NOTE_TOKENS)
     if not note:
         return
     try:
-        await context.store_note(note[:NOTE])
+        read = read_in(turns[newest:], ids[newest:], shown, withdrawn)
+        await context.store_note(Note(note[:NOTE], (context.note.documents if before else frozenset()) | read))
     except KnowSphereError as error:
         logger.warning("a note could not be stored: %s", error.code)
 

@@ -53,6 +53,7 @@ def request_for(state: TurnState, context: TurnContext, *, tools: Sequence[Wire]
         handoff=context.record.handoff.text(),
         handed_off=handed_off(ids_of_turns(state), context.record.handoff),
         withdrawn=state.get("withdrawn") or (),
+        ids=ids_of_turns(state),
     )
     request = ChatRequest(
         messages=messages,

@@ -12,7 +12,7 @@ from uuid import UUID
 from django.db.models import Exists, OuterRef, QuerySet
 from psycopg.rows import DictRow
 
-from apps.agents.context import AgentProfile, Base
+from apps.agents.context import AgentProfile, Base, Note
 from apps.agents.models import Agent
 from apps.agents.services import default_agent
 from apps.agents.turn import TurnRequest
@@ -46,7 +46,7 @@ class Bound:
     tools: tuple[str, ...]
     bases: tuple[Base, ...]
     background: tuple[str, ...]  # the asker's own memory that belongs to the question
-    note: str
+    note: Note
     model: ResolvedModel
     fast: ResolvedModel
     limits: Mapping[str, Any]
@@ -127,7 +127,7 @@ async def bind(request: TurnRequest) -> Bound:
         tools=tuple(name for name in agent.tools if isinstance(name, str)),
         bases=tuple(base for base in bases.values() if not asked or base.id in asked),
         background=tuple(background),
-        note=next((row["text"] for row in found["note"]), ""),
+        note=next((Note(row["text"], frozenset(map(str, row["documents"]))) for row in found["note"]), Note()),
         model=model,
         fast=fast,
         limits=limits if isinstance(limits, dict) else {},

@@ -8,7 +8,7 @@ waits for it; until that is stored the turns stay in the view.
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -17,7 +17,7 @@ import orjson
 from apps.agents.context import TurnContext
 from apps.agents.context_layout import KEEP_TURNS
 from apps.agents.handoff import Handoff, answer_id, extended, handed_off, transcript
-from apps.agents.messages import split_turns
+from apps.agents.messages import read_in, readable, split_turns
 from apps.agents.prompts import prompt
 from apps.agents.state import TurnState, ids_of_turns
 from apps.common.errors import KnowSphereError
@@ -42,6 +42,24 @@ async def refresh(context: TurnContext, turns: Sequence[str]) -> None:
         context.record.handoff = await context.handoff_of(answers) if answers else Handoff()
     except KnowSphereError as error:
         logger.warning("the handoff could not be read: %s", error.code)
+
+
+async def forget_withdrawn(context: TurnContext, documents: Mapping[str, Sequence[str]]) -> list[str]:
+    """Return the earlier calls whose results the asker may not read any more: deleted, or not shared now.
+
+    What was made from such documents leaves the handoff, and the note with it. Where the database does not answer
+    that is all of them: rights that cannot be looked at are none.
+    """
+    record = context.record
+    known = {*context.note.documents, *record.handoff.sources(), *(one for ids in documents.values() for one in ids)}
+    try:
+        found = await context.readable({UUID(one) for one in known}) if known else frozenset()
+    except KnowSphereError:
+        found = frozenset()
+    gone = known.difference(map(str, found))
+    record.handoff = record.handoff.without(gone)
+    record.note = "" if gone & context.note.documents else context.note.text
+    return [call for call, ids in documents.items() if gone.intersection(ids)]
 
 
 def finished_in_view(state: TurnState, handoff: Handoff, *, current: bool) -> tuple[list[list[Wire]], list[str]]:
@@ -103,8 +121,10 @@ async def hand_off(context: TurnContext, state: TurnState, count: int, *, curren
         count += 1 if count < len(ids) else -count  # a turn whose id is lost goes with the next one
     if not count:
         return None
-    told = await _told(context, turns[:count])
-    handoff = extended(before, turns[:count], ids[:count], told)
+    withdrawn, shown = state.get("withdrawn") or (), state.get("documents") or {}
+    leaving = [readable(turn, withdrawn, one) for turn, one in zip(turns[:count], ids[:count], strict=True)]
+    told = await _told(context, leaving)
+    handoff = extended(before, leaving, ids[:count], told, read_in(turns[:count], ids[:count], shown, withdrawn))
     try:
         stored = await context.store_handoff(handoff)
     except KnowSphereError as error:

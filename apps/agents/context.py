@@ -103,6 +103,7 @@ class TurnRecord:
     stale: int = 0  # rounds in a row that brought nothing new
     full: dict[str, str] = field(default_factory=dict)  # results that were put away, by call
     handoff: Handoff = field(default_factory=Handoff)  # of earlier turns; replaced when more are handed off
+    note: str = ""  # what the conversation is about, where all that it was made from may still be read
     prompt_tokens: int = 0  # of the last request, as the vendor counted
     calls: int = 0
     repeats: int = 0
@@ -119,6 +120,14 @@ class TurnRecord:
     def elapsed_s(self) -> float:
         """Return the seconds since the turn began."""
         return monotonic() - self.began
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """What a conversation is about, and the ids of the documents that it was made from."""
+
+    text: str = ""
+    documents: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,8 +218,8 @@ class TurnContext:
     count_citations: Callable[[Collection[UUID]], Awaitable[None]]  # of documents, by the answer
     background: tuple[str, ...]  # what they said earlier and belongs to the question
     # the conversation's own
-    note: str  # what it is about, for what points back
-    store_note: Callable[[str], Awaitable[None]]
+    note: Note  # what it is about, for what points back; read it as ``record.note``
+    store_note: Callable[[Note], Awaitable[None]]
     store_handoff: Callable[[Handoff], Awaitable[bool]]  # False: a quicker one was there
     handoff_of: Callable[[Sequence[UUID]], Awaitable[Handoff]]  # the newest up to one of some answers
     # to the asker

@@ -3,17 +3,17 @@
 1 identity and limits · 2 the task's switches (one system message with 1) · 3 what was handed off ·
 4 the latest finished turns, whole · 5 this turn's context · 6 this turn. Tool schemas count as the
 beginning. The beginning changes only at a turn's border (5 is not kept), at a window step, at a
-handoff, when a switch is changed, and when the asker loses a document that an earlier turn read.
+handoff, when a switch is changed, and when the asker loses a document that an earlier turn read: what
+that turn was shown and answered is not told again.
 """
 
 from collections.abc import Collection, Sequence
 
 from apps.agents.context import Switches
-from apps.agents.messages import repair, split_turns
+from apps.agents.messages import readable, repair, split_turns
 from apps.models.chat import Wire
 
 KEEP_TURNS = 8  # finished turns that stay at least; the window grows to twice that and steps back at once
-WITHDRAWN = "[not available any more: a document that was shown here is deleted or no longer shared with the asker]"
 LANGUAGES = {"en": "English", "zh-hans": "Simplified Chinese"}
 
 
@@ -27,6 +27,7 @@ def lay_out(
     handoff: str = "",
     handed_off: int = 0,
     withdrawn: Collection[str] = (),
+    ids: Sequence[str] = (),
 ) -> list[Wire]:
     """Return the messages of one request.
 
@@ -38,12 +39,14 @@ def lay_out(
         attached: text of files that came with this question, delimited; goes behind it (segment 6).
         handoff: segment 3 without its delimiters.
         handed_off: how many of the oldest turns stand in ``handoff`` alone.
-        withdrawn: calls of finished turns whose results the asker may not read any more.
+        withdrawn: calls and turns that showed what the asker may not read any more (``messages.readable``).
+        ids: of the turns, where they are known; the current one's too.
     """
     *finished, current = split_turns(messages)
     view: list[Wire] = [{"role": "system", "content": f"{identity}\n\n{task(switches)}"}]
-    for turn in finished[handed_off:]:
-        view.extend(_readable(message, withdrawn) for message in turn)
+    known = list(ids[:-1]) if len(ids) == len(finished) + 1 else [""] * len(finished)
+    for turn, turn_id in list(zip(finished, known, strict=True))[handed_off:]:
+        view.extend(readable(turn, withdrawn, turn_id))
     question, *rest = current
     asked = {**question, "content": f"{question['content']}\n\n{attached}"} if attached else question
     view.append(_before(asked, "turn_context", turn_context))
@@ -81,12 +84,6 @@ def turn_context(*, today: str, question: str, rewrite: str, background: Sequenc
 def neutral(text: str) -> str:
     """Return text that cannot close or open one of our delimiters."""
     return text.replace("<", "‹").replace("\n", " ")
-
-
-def _readable(message: Wire, withdrawn: Collection[str]) -> Wire:
-    if message["role"] != "tool" or message["tool_call_id"] not in withdrawn:
-        return message
-    return {**message, "content": WITHDRAWN}
 
 
 def _before(message: Wire, name: str, block: str) -> Wire:

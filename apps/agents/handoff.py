@@ -6,8 +6,8 @@ stages, each made from the turns that it stands for alone. Nothing is ever summa
 """
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID, uuid5
 
@@ -48,6 +48,7 @@ class Handoff:
     stages: tuple[str, ...] = ()
     references: tuple[str, ...] = ()  # "<ref id> <tool>: <beginning of its summary>"
     documents: tuple[str, ...] = ()  # cited ones
+    made_from: Mapping[str, Collection[str]] = field(default_factory=dict)  # stage, reference, name -> ids of documents
 
     def as_json(self) -> dict[str, Any]:
         """Return what is stored beside ``upto`` and ``turns``."""
@@ -57,6 +58,7 @@ class Handoff:
             "stages": self.stages,
             "references": self.references,
             "documents": self.documents,
+            "made_from": {one: list(self.made_from[one]) for one in self._told() if one in self.made_from},
         }
 
     @classmethod
@@ -67,7 +69,24 @@ class Handoff:
             for name in ("requests", "wishes", "stages", "references", "documents")
             if isinstance(parts.get(name), list)
         }
-        return cls(upto=upto, turns=turns, **known)
+        made_from = parts.get("made_from")
+        return cls(upto=upto, turns=turns, **known, made_from=made_from if isinstance(made_from, dict) else {})
+
+    def _told(self) -> tuple[str, ...]:
+        """Return what may tell of documents; requests and wishes are the asker's own words."""
+        return (*self.stages, *self.references, *self.documents)
+
+    def sources(self) -> frozenset[str]:
+        """Return the ids of all documents that something in it was made from."""
+        return frozenset().union(*(self.made_from.get(one, ()) for one in self._told()))
+
+    def without(self, gone: Collection[str]) -> "Handoff":
+        """Return it without what was made from documents that may not be read any more."""
+
+        def kept(items: tuple[str, ...]) -> tuple[str, ...]:
+            return tuple(one for one in items if not set(self.made_from.get(one, ())) & set(gone))
+
+        return replace(self, stages=kept(self.stages), references=kept(self.references), documents=kept(self.documents))
 
     def text(self) -> str:
         """Return the document, as segment 3 of the prompt and the page show it; empty before the first handoff."""
@@ -106,7 +125,13 @@ def handed_off(turns: Sequence[str], handoff: Handoff) -> int:
     return 0
 
 
-def extended(before: Handoff, turns: Sequence[Sequence[Wire]], ids: Sequence[str], told: dict[str, Any]) -> Handoff:
+def extended(
+    before: Handoff,
+    turns: Sequence[Sequence[Wire]],
+    ids: Sequence[str],
+    told: dict[str, Any],
+    read: Collection[str] = (),
+) -> Handoff:
     """Return the handoff with more turns in it.
 
     Args:
@@ -115,12 +140,17 @@ def extended(before: Handoff, turns: Sequence[Sequence[Wire]], ids: Sequence[str
         ids: their ids; the last one must be known.
         told: what a model says of them: lists of texts under "done", "abandoned", "open" and "wishes".
             Empty where none could say: then the turns' own words stand for them.
+        read: the ids of the documents that the turns were made from.
     """
     asked = [question_and_answer(turn)[0] for turn in turns]
     own = "\n".join(asked)
     wishes = [*wishes_in(asked), *(wish for wish in _texts(told.get("wishes"), WISH) if wish in own)]
     stage = _stage(told) or stage_by_code(turns)
     stages = [*(_cut(one, OLD_STAGE) for one in before.stages[:-1]), *before.stages[-1:], stage]
+    references, documents = references_in(turns), documents_cited(turns)
+    made_from = {_cut(one, OLD_STAGE): ids_ for one, ids_ in before.made_from.items()} | dict(before.made_from)
+    for one in (stage, *references, *documents):
+        made_from[one] = sorted({*made_from.get(one, ()), *read})
     return replace(
         before,
         upto=answer_id(UUID(ids[-1])),
@@ -128,8 +158,9 @@ def extended(before: Handoff, turns: Sequence[Sequence[Wire]], ids: Sequence[str
         requests=tuple([*before.requests, *(_cut(text, REQUEST) for text in asked)][-REQUESTS:]),
         wishes=tuple(dict.fromkeys([*before.wishes, *wishes]))[:WISHES],
         stages=tuple(stages[-STAGES:]),
-        references=tuple(dict.fromkeys([*before.references, *references_in(turns)]))[-REFERENCES:],
-        documents=tuple(dict.fromkeys([*before.documents, *documents_cited(turns)]))[-DOCUMENTS:],
+        references=tuple(dict.fromkeys([*before.references, *references]))[-REFERENCES:],
+        documents=tuple(dict.fromkeys([*before.documents, *documents]))[-DOCUMENTS:],
+        made_from=made_from,
     )
 
 

@@ -1,12 +1,16 @@
 """Wire messages as lists: turns, pairs of call and result, and the check before every send."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from apps.models.chat import Wire
 from apps.models.tokens import PER_MESSAGE, estimate
 
 INTERRUPTED_TOOL = "[interrupted before this tool returned]"
 INTERRUPTED_ANSWER = "[no answer: this turn was interrupted]"
+WITHDRAWN = (
+    "[not available any more: what was found and answered here came from a document that is deleted or no longer "
+    "shared with the asker]"
+)
 
 
 def split_turns(messages: Sequence[Wire]) -> list[list[Wire]]:
@@ -18,6 +22,35 @@ def split_turns(messages: Sequence[Wire]) -> list[list[Wire]]:
         elif turns:
             turns[-1].append(message)
     return turns
+
+
+def readable(turn: Sequence[Wire], withdrawn: Collection[str], turn_id: str = "") -> list[Wire]:
+    """Return a finished turn as it may be shown to a model now.
+
+    ``withdrawn`` are calls, and turns whose calls are lost, that showed a document which the asker may not read any
+    more. Of such a turn the question alone stays: later calls, plans and the answer may tell what the document said.
+    """
+    calls = {message["tool_call_id"] for message in turn if message["role"] == "tool"}
+    if calls.isdisjoint(withdrawn) and turn_id not in withdrawn:
+        return list(turn)
+    return [turn[0], {"role": "assistant", "content": WITHDRAWN}]
+
+
+def read_in(
+    turns: Sequence[Sequence[Wire]],
+    ids: Sequence[str],
+    documents: Mapping[str, Sequence[str]],
+    withdrawn: Collection[str],
+) -> set[str]:
+    """Return the ids of the documents that are told of in turns as ``readable`` shows them.
+
+    ``documents``: what each call showed, or a turn whose calls are lost.
+    """
+    calls = [
+        {turn_id, *(message["tool_call_id"] for message in turn if message["role"] == "tool")}
+        for turn, turn_id in zip(turns, ids, strict=True)
+    ]
+    return {one for some in calls if some.isdisjoint(withdrawn) for call in some for one in documents.get(call, ())}
 
 
 def repair(messages: Sequence[Wire]) -> list[Wire]:

@@ -17,7 +17,7 @@ from psycopg.rows import DictRow
 from apps.agents import services
 from apps.agents.attached import Attached
 from apps.agents.bindings import Bound
-from apps.agents.context import Budget, Decision, StoredResult, Switches, TurnContext, TurnRecord
+from apps.agents.context import Budget, Decision, Note, StoredResult, Switches, TurnContext, TurnRecord
 from apps.agents.context_layout import task
 from apps.agents.handoff import Handoff
 from apps.agents.languages import language_of
@@ -178,9 +178,9 @@ def context_for(
             own = partial(count_citations, workspace=bound.workspace, actor=user)
             await _reached(in_db(partial(own, documents=documents)))
 
-    async def keep_note(text: str) -> None:
-        note = partial(store_note, workspace=bound.workspace, conversation=request.conversation_id, actor=user)
-        await _reached(in_db(partial(note, text=text)))
+    async def keep_note(note: Note) -> None:
+        own = partial(store_note, workspace=bound.workspace, conversation=request.conversation_id, actor=user)
+        await _reached(in_db(partial(own, text=note.text, documents=map(UUID, note.documents))))
 
     async def store_handoff(handoff: Handoff) -> bool:
         store = partial(

@@ -23,20 +23,23 @@ def up_to(turn_id: UUID | None) -> Callable[[], Awaitable[list[Wire]]]:
     return read
 
 
-def _messages(found: list[tuple[UUID, str, str]]) -> list[Wire]:
+def _messages(found: list[tuple[UUID, str, str, list[str]]]) -> list[Wire]:
     """Return question and answer of each turn; a question that got no answer is left out.
 
-    A question's message carries its turn's id as ``turn``: what was handed off is known by it.
+    A question's message carries its turn's id as ``turn``: what was handed off is known by it; and as ``documents``
+    those among the answer's sources, whose rights decide whether it may be told again.
     """
     pairs: dict[UUID, dict[str, str]] = {}
-    for turn, role, text in found:
+    shown: dict[UUID, list[str]] = {}
+    for turn, role, text, documents in found:
         pairs.setdefault(turn, {})[role] = text
+        shown.setdefault(turn, []).extend(documents)
     return [
         message
         for turn, pair in pairs.items()
         if pair.get("assistant") and pair.get("user")
         for message in (
-            {"role": "user", "content": pair["user"], "turn": str(turn)},
+            {"role": "user", "content": pair["user"], "turn": str(turn), "documents": shown[turn]},
             {"role": "assistant", "content": pair["assistant"]},
         )
     ]

@@ -20,7 +20,10 @@ _BACK = """
 """
 PATH = f"{_BACK} SELECT id FROM path ORDER BY depth"  # noqa: S608 (our own text)
 MESSAGES = f"""
-    {_BACK} SELECT path.id, m.role, m.text FROM path JOIN conversations_message m ON m.turn_id = path.id
+    {_BACK} SELECT path.id, m.role, m.text, ARRAY(
+        SELECT DISTINCT c.document_id::text FROM conversations_citation c
+        WHERE c.message_id = m.id AND c.document_id IS NOT NULL
+    ) AS documents FROM path JOIN conversations_message m ON m.turn_id = path.id
     ORDER BY path.number
 """  # noqa: S608
 ATTACHMENTS = f"""
@@ -56,10 +59,10 @@ def newest_below(turn_id: UUID) -> UUID:
         return UUID(str(found))
 
 
-async def read_messages(connection: Connection, turn_id: UUID, *, limit: int) -> list[tuple[UUID, str, str]]:
-    """Return turn, role and text of the messages on the way to a turn, the oldest turn first."""
+async def read_messages(connection: Connection, turn_id: UUID, *, limit: int) -> list[tuple[UUID, str, str, list[str]]]:
+    """Return turn, role, text and sources' documents of the messages on the way to a turn, the oldest turn first."""
     cursor = await connection.execute(MESSAGES, (turn_id, limit))
-    return [(row["id"], row["role"], row["text"]) for row in await cursor.fetchall()]
+    return [(row["id"], row["role"], row["text"], row["documents"]) for row in await cursor.fetchall()]
 
 
 async def read_attachments(

@@ -4,6 +4,7 @@ import uuid
 from typing import ClassVar
 
 from django.conf import settings
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
@@ -53,6 +54,9 @@ class ConversationNote(models.Model):
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, null=True, blank=True, related_name="+"
     )
     text = models.CharField(max_length=1000)
+    documents = ArrayField(
+        models.UUIDField(), default=list
+    )  # that it was made from: without their right it is not used
     changed_at = models.DateTimeField(auto_now=True)
 
     objects = NoteQuerySet.as_manager()

@@ -1,7 +1,7 @@
 """Writes to memory."""
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from uuid import UUID
 
 from django.db import transaction
@@ -107,10 +107,18 @@ def kind_of(text: str) -> str:
     return MemoryItem.Kind.PROFILE if PROFILE.search(text) else MemoryItem.Kind.FACT
 
 
-def store_note(*, workspace: Workspace, conversation: UUID, text: str, actor: User | None) -> None:
+def store_note(
+    *, workspace: Workspace, conversation: UUID, text: str, documents: Iterable[UUID], actor: User | None
+) -> None:
     """Keep what a conversation is about now, in place of what was kept before."""
-    note = ConversationNote(conversation=conversation, workspace=workspace, user=actor, text=legible(text)[:1000])
-    kept = ["workspace", "user", "text", "changed_at"]
+    note = ConversationNote(
+        conversation=conversation,
+        workspace=workspace,
+        user=actor,
+        text=legible(text)[:1000],
+        documents=list(documents),
+    )
+    kept = ["workspace", "user", "text", "documents", "changed_at"]
     ConversationNote.objects.bulk_create(
         [note], update_conflicts=True, unique_fields=["conversation"], update_fields=kept
     )

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from uuid import UUID, uuid4
 
-from apps.agents.context import AgentProfile, Base, Budget, StoredResult, Switches, TurnContext, TurnRecord
+from apps.agents.context import AgentProfile, Base, Budget, Note, StoredResult, Switches, TurnContext, TurnRecord
 from apps.agents.messages import estimated_tokens
 from apps.agents.notices import say
 from apps.agents.services import DEFAULT_TOOLS
@@ -165,7 +165,7 @@ def make_context(sink=None, *, passages=(), replies=(), question="How long is an
         "remember": nothing,
         "count_citations": nothing,
         "background": (),
-        "note": "",
+        "note": Note(),
         "store_note": nothing,
         "store_handoff": store_handoff,
         "handoff_of": handoff_of,

@@ -107,7 +107,7 @@ async def _restore(state: TurnState, context: TurnContext) -> str:
         return context.question
     earlier = "\n".join(f"Q: {asked}\nA: {answer[:ANSWER_LIMIT]}" for asked, answer in pairs)
     background = "\n".join(state.get("asker_background") or [])
-    memory = "\n".join([context.note, *(state.get("plan") or [])]).strip()  # of work, for this request alone
+    memory = "\n".join([context.record.note, *(state.get("plan") or [])]).strip()  # of work, for this request alone
     note = f"<note>\n{memory}\n</note>\n" if memory else ""
     request = ChatRequest(
         messages=[

@@ -13,9 +13,10 @@ import orjson
 from langgraph.runtime import Runtime
 from pydantic import ValidationError
 
+from apps.agents.compaction import forget_withdrawn
 from apps.agents.context import TurnContext, TurnRecord
 from apps.agents.externalising import within_limits
-from apps.agents.state import TurnState
+from apps.agents.state import TurnState, ids_of_turns
 from apps.agents.tools.catalog import Tool, ToolResult
 from apps.agents.tools.results import numbers, parts
 from apps.common.errors import KnowSphereError, NotFound
@@ -36,7 +37,8 @@ async def tools(state: TurnState, runtime: Runtime[TurnContext]) -> dict[str, An
     """Answer every call of the last message, in its order, whatever happens.
 
     Wrong arguments, unknown tools and failures go back to the model as text. A stop ends the calls
-    that are still running; each still gets a message. Writes ``messages`` and ``documents``.
+    that are still running; each still gets a message. Writes ``messages``, ``documents`` and, of
+    earlier turns, ``withdrawn``.
     """
     context = runtime.context
     calls: list[Wire] = state["messages"][-1]["tool_calls"]
@@ -59,7 +61,9 @@ async def tools(state: TurnState, runtime: Runtime[TurnContext]) -> dict[str, An
         record.stale = record.stale + 1 if _known(record) == before else 0
     results = [_STOPPED if isinstance(result, BaseException) else result for result in ended]
     shown = {call["id"]: result.documents for call, result in zip(calls, results, strict=True)}
+    earlier = len(ids_of_turns(state)) > 1  # what they read may have been withdrawn while this turn ran
     return {
+        **({"withdrawn": await forget_withdrawn(context, state.get("documents") or {})} if earlier else {}),
         "documents": {call: list(ids) for call, ids in shown.items() if ids},
         "plan": [f"{step['title']} ({step['state']})" for step in record.plan] or state.get("plan") or [],
         "messages": [
