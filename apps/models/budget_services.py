@@ -1,6 +1,6 @@
 """Writes to budgets, and how far each is spent."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -11,6 +11,7 @@ from django.db.models import Q
 from django.utils.translation import gettext as _
 
 from apps.common.errors import InvalidInput, NotFound
+from apps.common.registry import Registry
 from apps.models import budgets
 from apps.models.accounting import Caller
 from apps.models.budget_rules import Rule, since, until
@@ -43,6 +44,17 @@ class Status:
     name: str  # of the one person that it is for
 
 
+def is_member(workspace: Workspace, subject: UUID) -> bool:
+    """Return whether a person is in the workspace."""
+    return Membership.objects.filter(workspace=workspace, user=subject).exists()
+
+
+# Whose budget one may be, by its scope: is there such a one in a workspace? Apps above register their own.
+SUBJECTS = Registry[Callable[[Workspace, UUID], bool]](
+    "subject of budgets", {Scope.USER: "apps.models.budget_services.is_member"}
+)
+
+
 @transaction.atomic
 def set_budget(
     *,
@@ -73,10 +85,10 @@ def set_budget(
         raise InvalidInput(field=_("Unit"), reason=_("it is tokens, or a currency of three letters such as CNY"))
     if not amount.is_finite() or not 0 <= amount < MOST:
         raise InvalidInput(field=_("Limit"), reason=_("it is a number from 0 on"))
-    if subject is not None:
-        member = Membership.objects.filter(workspace=workspace, user=subject).exists()
-        if scope != Scope.WIDGET and not (scope == Scope.USER and member):
+    if subject is not None and not (scope in SUBJECTS and SUBJECTS.get(scope)(workspace, subject)):
+        if scope == Scope.USER:
             raise InvalidInput(field=_("Person"), reason=_("they are not in this workspace"))
+        raise InvalidInput(field="subject", reason=_("there is none of this kind here"))
     budget, _made = Budget.objects.update_or_create(
         workspace=workspace,
         scope=scope,

@@ -9,3 +9,9 @@ class WidgetsConfig(AppConfig):
 
     name = "apps.widgets"
     verbose_name = _("Widgets")
+
+    def ready(self) -> None:
+        """Say whose budgets the app knows."""
+        from apps.models.budget_services import SUBJECTS
+
+        SUBJECTS.register("widget", "apps.widgets.services.is_widget")

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from ipaddress import IPv4Address, IPv6Network, ip_address
 from typing import Any
+from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
@@ -29,6 +30,11 @@ from apps.workspaces.services.sharing import forget_widget, share_model
 READS_A_QUESTION = 20  # openings, changes of page and excerpts that a person may need to each question
 LEAST_READS = 300  # an hour, however few questions may be asked
 KEPT = timedelta(days=2)  # how long counts of past windows stay
+
+
+def is_widget(workspace: Workspace, widget_id: UUID) -> bool:
+    """Return whether a widget is of the workspace."""
+    return Widget.objects.filter(workspace=workspace, pk=widget_id).exists()
 
 
 @transaction.atomic

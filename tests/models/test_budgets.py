@@ -12,7 +12,9 @@ from apps.models import budget_services, budgets, connections, gateway, ledger, 
 from apps.models.accounting import Caller, Entry, charged_to
 from apps.models.chat import ChatRequest, Price, ResolvedModel, Usage
 from apps.models.models import Budget, Spending, UsageRecord
+from apps.widgets.services import create_widget
 from apps.workspaces.models import User
+from apps.workspaces.services import create_api_key
 from tests.vendor import Reply
 
 QUESTION = ChatRequest([{"role": "user", "content": "How many days?"}], purpose="answer")
@@ -258,6 +260,21 @@ def test_who_may_set_budgets(acme, ann, bea, mal, limit):
         budget_services.remove_budget(budget=theirs, actor=ann)
     assert set(Budget.objects.visible_to(ann).values_list("amount", flat=True)) == {5, 7}
     assert not Budget.objects.visible_to(bea).exists()
+
+
+def test_a_budget_is_for_somebody_of_the_workspace(acme, ann, bea, mal):
+    theirs, own = mal.workspaces.get(), create_widget(workspace=acme, actor=ann, name="Shop")
+    foreign = create_widget(workspace=theirs, actor=mal, name="Shop")
+    key, _secret = create_api_key(workspace=acme, name="k", scopes=["knowledge:read"], actor=ann)
+    refused = [("user", mal), ("user", own), ("user", key), ("widget", foreign), ("widget", bea), ("widget", key)]
+    refused += [("workspace", bea), ("workspace", acme), ("workspace", theirs), ("turn", own)]
+    for scope, subject in refused:
+        with pytest.raises(InvalidInput):
+            budget_services.set_budget(workspace=acme, actor=ann, scope=scope, amount=Decimal(1), subject=subject.pk)
+    assert not Budget.objects.exists()
+    for scope, subject in (("user", bea), ("widget", own)):
+        budget_services.set_budget(workspace=acme, actor=ann, scope=scope, amount=Decimal(1), subject=subject.pk)
+    assert Budget.objects.count() == 2
 
 
 @pytest.mark.parametrize(
