@@ -1,6 +1,5 @@
 """Django's settings, from the environment (docs/environment.md). Safe by default."""
 
-import warnings
 from typing import Any
 
 import django_stubs_ext
@@ -73,7 +72,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "apps.common.middleware.HealthMiddleware",
     "django.middleware.security.SecurityMiddleware",
-    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "apps.common.staticfiles.StaticFiles",
     "csp.middleware.CSPMiddleware",
     "apps.common.middleware.RequestIdMiddleware",
     "apps.rest.middleware.SlashMiddleware",
@@ -245,7 +244,6 @@ STATIC_ROOT = BASE_DIR / "staticfiles" if PRODUCTION else None
 STATICFILES_DIRS = [BASE_DIR / "static"]
 WHITENOISE_USE_FINDERS = not PRODUCTION  # production serves what collectstatic gathered, under hashed names
 WHITENOISE_AUTOREFRESH = False
-warnings.filterwarnings("ignore", "StreamingHttpResponse must consume synchronous")  # static files, read in a thread
 STORAGE = environment.storage("STORAGE_URL", HOME / "files")
 MEDIA_ROOT = STORAGE["OPTIONS"]["location"] if "bucket_name" not in STORAGE["OPTIONS"] else ""
 STORAGES = {

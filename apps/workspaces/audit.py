@@ -4,7 +4,7 @@ Services record what changes, in the transaction that changes it; views record w
 downloaded. Ids and names of things go in, never contents.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Any
 from uuid import UUID
 
@@ -12,12 +12,13 @@ import orjson
 from django.db.models import Model, QuerySet
 
 from apps.common import logs
-from apps.common.database import set_local
+from apps.common.database import in_db, set_local
 from apps.workspaces import rights
 from apps.workspaces.models import AuditEvent
 from apps.workspaces.principals import Principal, Who
 
 OF_OPERATORS = ("operator", "support")  # rights that nobody has but by being one
+PAGE = 500  # events that an export holds at a time
 BELOW_MANAGERS = ("member", "viewer")
 COLUMNS = (
     *("id", "at", "kind", "actor_id", "credential_id", "action"),
@@ -148,10 +149,29 @@ def asked_statement(turn: type[Model], turn_id: UUID, *, who: Who, place: str) -
     return ASKED.format(place=place), (principal.kind, user, credential, kind, turn_id, logs.client_ip.get(), user)
 
 
-def as_lines(events: QuerySet[AuditEvent]) -> Iterator[bytes]:
-    """Yield events as JSON lines, the oldest first, however many there are."""
-    for event in events.order_by("at", "pk").values(*COLUMNS).iterator(chunk_size=1000):
-        yield orjson.dumps(event, default=str, option=orjson.OPT_APPEND_NEWLINE)
+async def as_lines(events: QuerySet[AuditEvent], *, allowed: Callable[[], None]) -> AsyncIterator[bytes]:
+    """Yield events as JSON lines, the oldest first, a page at a time: however many there are, PAGE are in memory.
+
+    Args:
+        events: behind the reader's door, which each page asks anew.
+        allowed: raises where the reader may not go on; asked before each page, so that a right which is withdrawn
+            breaks the transfer off instead of ending the file as if it were whole.
+    """
+    after: dict[str, Any] | None = None
+    while page := await in_db(_page, events, after, allowed):
+        yield b"".join(orjson.dumps(event, default=str, option=orjson.OPT_APPEND_NEWLINE) for event in page)
+        if len(page) < PAGE:
+            return
+        after = page[-1]
+
+
+def _page(
+    events: QuerySet[AuditEvent], after: dict[str, Any] | None, allowed: Callable[[], None]
+) -> list[dict[str, Any]]:
+    allowed()
+    if after is not None:
+        events = events.filter(at__gte=after["at"]).exclude(at=after["at"], pk__lte=after["id"])
+    return list(events.order_by("at", "pk").values(*COLUMNS)[:PAGE])
 
 
 def forget_workspace(workspace_id: UUID) -> None:

@@ -2,16 +2,20 @@
 
 import json
 from datetime import timedelta
+from functools import partial
 
 import pytest
+from asgiref.sync import async_to_sync
 from django.urls import reverse
 from django.utils import timezone
 
+from apps.common.errors import NotFound
 from apps.knowledge import services as knowledge
 from apps.knowledge.models import Chunk, Document
-from apps.workspaces import services
+from apps.workspaces import audit, permissions, services
 from apps.workspaces.models import AuditEvent, Role
 from apps.workspaces.services import Subject, quotas
+from tests.access.test_routes import whole
 from tests.api.conftest import Caller
 from tests.conftest import person
 
@@ -112,6 +116,7 @@ def test_a_visit_for_support_acts_as_operator(acme, handbook, ann, documents, cl
     assert logged(acme, "document.opened", "kind", "right") == [("operator", "support")]
 
 
+@pytest.mark.django_db(transaction=True)
 def test_page_export_and_api_show_the_same_entries_and_filters(acme, ann, bea, client):
     old = timezone.now() - timedelta(days=40)
     AuditEvent.objects.bulk_create(
@@ -138,7 +143,7 @@ def test_page_export_and_api_show_the_same_entries_and_filters(acme, ann, bea, c
     ):
         found = api.get("audit-events", {**asked, "workspace": str(acme.pk)}).json()["results"]
         assert {row["action"] for row in found} == names, asked
-        lines = b"".join(api.get("audit-events/export", asked)).splitlines()
+        lines = b"".join(whole(api.get("audit-events/export", asked))).splitlines()
         assert {json.loads(line)["action"] for line in lines} == names, asked
     page, export = (reverse(f"workspaces:{name}", args=["acme"]) for name in ("show-audit-log", "export-audit-log"))
     shown = client.get(page, {"kind": "key"}).content.decode()
@@ -146,7 +151,7 @@ def test_page_export_and_api_show_the_same_entries_and_filters(acme, ann, bea, c
     tomorrow = (timezone.localdate() + timedelta(days=2)).isoformat()
     assert "a.one" not in client.get(page, {"since": tomorrow}).content.decode()
     assert client.get(page, {"since": "nonsense", "kind": "x"}).status_code == 200
-    lines = b"".join(client.get(export, {"q": "second"})).splitlines()
+    lines = b"".join(whole(client.get(export, {"q": "second"}))).splitlines()
     assert [json.loads(line)["action"] for line in lines] == ["a.two"]
     assert api.get("audit-events", {"action": "audit_log.exported"}).json()["results"]
 
@@ -158,3 +163,51 @@ def test_those_who_do_not_run_a_workspace_see_no_log(acme, ann, bea):
     assert api.get("audit-events/export").status_code == 403
     services.set_membership(workspace=acme, user=bea, role=Role.ADMIN)
     assert api.get("audit-events").json()["results"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_export_holds_a_page_at_a_time_and_breaks_off_where_the_right_ends(acme, ann, bea, monkeypatch):
+    AuditEvent.objects.bulk_create([AuditEvent(workspace=acme, kind="key", action="a.b") for _ in range(23)])
+    services.set_membership(workspace=acme, user=bea, role=Role.ADMIN)
+    there, taken = AuditEvent.objects.filter(workspace=acme).count(), []
+    page = audit._page
+    monkeypatch.setattr(audit, "PAGE", 5)
+    monkeypatch.setattr(audit, "_page", lambda *given: taken.append(page(*given)) or taken[-1])
+    events = AuditEvent.objects.visible_to(bea).filter(workspace=acme)
+    allowed = partial(permissions.require, "see_audit_log", actor=bea, workspace=acme)
+
+    async def export(end=None):
+        """Return the lines, and how many pages had been asked for when the first came."""
+        lines, first = [], 0
+        async for part in audit.as_lines(events, allowed=allowed):
+            first = first or len(taken)
+            lines += part.splitlines()
+            if end is not None:
+                await end()
+        return lines, first
+
+    lines, first = async_to_sync(export)()
+    assert len({json.loads(line)["id"] for line in lines}) == len(lines) == there
+    assert (first, max(map(len, taken)), len(taken)) == (1, 5, there // 5 + 1)
+
+    async def leave():
+        await acme.memberships.filter(user=bea).adelete()
+
+    taken.clear()
+    with pytest.raises(NotFound):
+        async_to_sync(export)(leave)
+    assert len(taken) == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_search_on_a_page_is_logged_with_what_it_showed(acme, ann, bea, handbook, client, documents):
+    """Not the words that were looked for: the log holds no content."""
+    client.force_login(bea)
+    entry = (bea.pk, "viewer", {"documents": []})
+    for times, route in enumerate(("search-documents", "try-search")):
+        address = reverse(f"knowledge:{route}", args=["acme"])
+        client.get(address)  # nothing is asked yet
+        assert len(logged(acme, "bases.searched", "actor")) == times
+        assert client.get(address, {"q": "zebrafinch", "kb": str(handbook.pk)}).status_code == 200
+        assert logged(acme, "bases.searched", "actor", "right", "details") == [entry] * (times + 1)
+    assert "zebrafinch" not in str(list(AuditEvent.objects.filter(workspace=acme).values()))

@@ -24,7 +24,7 @@ from apps.knowledge.retrieval.profiles import Profile
 from apps.knowledge.retrieval.search import search
 from apps.knowledge.search_forms import ProfileForm, SearchForm
 from apps.models.models import Kind, ModelConfig
-from apps.workspaces import permissions
+from apps.workspaces import audit, permissions
 from apps.workspaces.pages import PersonRequest, enter
 
 HITS = 20  # of the readers' page
@@ -48,6 +48,7 @@ def search_documents(request: PersonRequest, slug: str) -> HttpResponse:
         except KnowSphereError as error:
             context["error"], status = error.message, error.status
         else:
+            _asked(request, frame, found)
             context |= {
                 "hits": _hits(found, query),
                 "degraded": found.degraded,
@@ -81,7 +82,7 @@ def try_search(request: PersonRequest, slug: str) -> HttpResponse:
         watched, unknown = _watched(request, form, context["watch"])
         context |= {"asked": True, "q": form.cleaned_data["q"], "watched": watched, "unknown_watch": unknown}
         for side in sides:
-            status = max(status, _run(request, form, side, saved, watched))
+            status = max(status, _run(request, form, side, saved, watched, frame))
     editable = KnowledgeBase.objects.editable_by(request.user)
     context["may_save"] = base is not None and editable.filter(pk=base.pk).exists()
     return render(request, "knowledge/try_search.html", {**frame, **context}, status=status)
@@ -147,6 +148,12 @@ def _synonyms(request: PersonRequest, frame: dict[str, Any]) -> dict[str, Any]:
     return {"rows": rows, "may_edit": permissions.allows("manage_synonyms", frame["role"]), "section": "search"}
 
 
+def _asked(request: PersonRequest, frame: dict[str, Any], found: SearchResult) -> None:
+    """Log that somebody searched, and the documents that they were shown; not the words that they looked for."""
+    documents = sorted({str(passage.document_id) for passage in found.passages})
+    audit.record("bases.searched", who=request.user, workspace_id=frame["workspace"].pk, documents=documents)
+
+
 def _hits(found: SearchResult, query: str) -> list[dict[str, Any]]:
     return [{"passage": passage, "parts": excerpt(passage.text, query)} for passage in found.passages]
 
@@ -170,7 +177,12 @@ def _saved_profile(base: KnowledgeBase | None) -> Profile:
 
 
 def _run(
-    request: PersonRequest, form: SearchForm, side: dict[str, Any], saved: Profile, watched: Passage | None
+    request: PersonRequest,
+    form: SearchForm,
+    side: dict[str, Any],
+    saved: Profile,
+    watched: Passage | None,
+    frame: dict[str, Any],
 ) -> int:
     """Search by one side's profile and put what is shown into ``side``; return the status of the page."""
     typed: ProfileForm = side["form"]
@@ -190,6 +202,7 @@ def _run(
     except KnowSphereError as error:
         side["error"] = error.message
         return error.status
+    _asked(request, frame, found)
     side |= {
         "result": found,
         "funnel": search_report.funnel(found),

@@ -1,5 +1,6 @@
 """The page and the export of the audit log."""
 
+from functools import partial
 from typing import Any
 
 from django.contrib.auth.decorators import login_required
@@ -9,7 +10,7 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from apps.workspaces import audit
+from apps.workspaces import audit, permissions
 from apps.workspaces.forms import LogFilterForm
 from apps.workspaces.models import AuditEvent
 from apps.workspaces.pages import PersonRequest, enter
@@ -36,7 +37,8 @@ def export_audit_log(request: PersonRequest, slug: str) -> HttpResponseBase:
     frame, _form, events = _asked(request, slug)
     place = frame["workspace"]
     audit.record("audit_log.exported", who=request.user, workspace_id=place.pk, target=place, right=frame["role"])
-    response = StreamingHttpResponse(audit.as_lines(events), content_type="application/x-ndjson")
+    allowed = partial(permissions.require, "see_audit_log", actor=request.user, workspace=place)
+    response = StreamingHttpResponse(audit.as_lines(events, allowed=allowed), content_type="application/x-ndjson")
     response["Content-Disposition"] = f'attachment; filename="audit-{slug}.jsonl"'
     return response
 
