@@ -162,6 +162,26 @@ def set_active(*, user: User, active: bool, operator: User) -> None:
 
 
 @transaction.atomic
+def remove_second_steps(*, user: User, operator: User) -> int:
+    """Take away the one-time codes and passkeys of somebody who has lost theirs; the password stays. Return how many.
+
+    Raises:
+        NotAllowed: the one who acts is no operator, or it is themselves.
+    """
+    from allauth.mfa.models import Authenticator  # its app is loaded after ours
+
+    if not operator.is_staff or not operator.is_active or user.pk == operator.pk:
+        raise NotAllowed
+    gone: int = Authenticator.objects.filter(user=user).delete()[0]
+    for place in Membership.objects.filter(user=user).values_list("workspace_id", flat=True):
+        audit.record(
+            "person.second_steps_removed", who=operator, workspace_id=place, target=user, name=user.email,
+            right="operator",
+        )  # fmt: skip
+    return gone
+
+
+@transaction.atomic
 def begin_support(*, workspace: Workspace, operator: User, reason: str) -> Membership:
     """Let an operator look at a workspace as a viewer for four hours; its log and its list of people say so.
 
