@@ -47,5 +47,6 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("<slug:slug>/", include("apps.knowledge.urls")),
     path("<slug:slug>/", include("apps.memory.urls")),
     path("<slug:slug>/", include("apps.agents.urls")),
+    path("<slug:slug>/", include("apps.evals.urls")),
     path("<slug:slug>/", include("apps.conversations.urls")),
 ]

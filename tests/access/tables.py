@@ -187,6 +187,15 @@ CONVERSATIONS = {
     ("get", "conversations:show-source"): OWN,
     ("get", "conversations:show-citation"): OWN_ACT,
 }
+EVALS = {
+    ("get", "evals:list-datasets"): READ,
+    ("post", "evals:create-dataset"): MEMBERS_FORM,
+    ("get", "evals:show-dataset"): READ,
+    ("post", "evals:rename-dataset"): SHUT_FORM,
+    ("post", "evals:delete-dataset"): SHUT,
+    ("post", "evals:add-case"): SHUT_FORM,
+    ("post", "evals:delete-case"): SHUT,
+}
 WIDGETS = {
     ("get", "widgets:list-widgets"): RUN,
     ("post", "widgets:create-widget"): RUN_FORM,
@@ -201,7 +210,7 @@ WIDGETS = {
 
 TABLES = {
     "product": PRODUCT, "workspaces": WORKSPACES, "models": MODELS, "knowledge": KNOWLEDGE, "memory": MEMORY,
-    "agents": AGENTS, "conversations": CONVERSATIONS, "widgets": WIDGETS,
+    "agents": AGENTS, "conversations": CONVERSATIONS, "evals": EVALS, "widgets": WIDGETS,
 }  # fmt: skip
 EXPECTED = {key: statuses for table in TABLES.values() for key, statuses in table.items()}
 # In a restricted base, viewers find nothing at all.

@@ -31,6 +31,8 @@ LISTS = {
     "conversations:jump",
     "conversations:list-agent-questions",
     "conversations:list-conversations",
+    "evals:list-datasets",
+    "evals:show-dataset",
     "knowledge:check-quality",
     "knowledge:list-chunks",
     "knowledge:list-fields",

@@ -1,4 +1,4 @@
-"""The page on which anything that can be shared is shared: bases, folders, documents, agents, models."""
+"""The page on which anything that can be shared is shared: bases, folders, documents, agents, models, data sets."""
 
 from typing import Any, cast
 from uuid import UUID
