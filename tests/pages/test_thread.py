@@ -136,6 +136,38 @@ def test_a_question_asked_without_connection_waits_and_is_sent_once(open_tab, co
     assert conversation.turns.count() == 1
 
 
+def test_a_frame_that_is_lost_is_asked_for_again(open_tab):
+    """Of the numbered events some never arrive: the page sees the gap, and the text is whole all the same."""
+    seen, lost, resumed = [], [], []
+
+    def route(socket):
+        beyond = socket.connect_to_server()
+
+        def down(text):
+            seen.append(text)
+            if len(seen) in (6, 9):
+                lost.append(text)
+            else:
+                socket.send(text)
+
+        def up(text):
+            if '"resume"' in text:
+                resumed.append(text)
+            beyond.send(text)
+
+        beyond.on_message(down)
+        socket.on_message(up)
+
+    page = open_tab(prepare=lambda page: page.route_web_socket("**/ws/**", route))
+    ask(page, "say 60 30")
+    await_status(page, "succeeded")
+    assert len(lost) == 2
+    assert resumed
+    written = shown(page)
+    page.reload()
+    assert shown(page) == written
+
+
 @pytest.mark.parametrize("broken", [False, True], ids=["before-it-has-a-name", "without-connection"])
 def test_a_stop_that_comes_too_early_counts(open_tab, broken):
     """Nothing of the server's reaches the page before Stop is clicked, or the connection is gone by then."""
