@@ -38,6 +38,7 @@ class Site:
 
     def __init__(self):
         self.answers, self.asked = {}, []
+        self.pause_s = 0.0  # behind each half of a body
         site = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -49,7 +50,10 @@ class Site:
                 self.send_header("Content-Type", kind)
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
-                self.wfile.write(body)
+                for half in (body[: len(body) // 2], body[len(body) // 2 :]):
+                    self.wfile.write(half)
+                    self.wfile.flush()
+                    threading.Event().wait(site.pause_s)
 
             do_POST = do_GET
 
@@ -98,6 +102,15 @@ async def test_each_provider_is_asked_as_it_wants_and_read_as_it_answers(name, s
     site.answers[path] = (200, "text/html", b"<html>")
     with pytest.raises(WebSearchUnavailable):
         await providers.search_web("x", 5)
+
+
+async def test_an_answer_that_comes_in_two_pieces_is_read_to_its_end(site, settings, monkeypatch):
+    settings.WEB_SEARCH_PROVIDER, settings.WEB_SEARCH_URL, site.pause_s = "searxng", site.url, 0.2
+    site.answers["/search"] = (200, "application/json", orjson.dumps(WIRE["searxng"]))
+    assert await providers.search_web("pumps", 5) == [WebHit("A", "https://a.example/", "about a")]
+    monkeypatch.setattr(providers, "MOST_BYTES", 20)
+    with pytest.raises(WebSearchUnavailable):
+        await providers.search_web("pumps", 5)
 
 
 async def test_duckduckgo_through_its_library(settings, monkeypatch):

@@ -144,7 +144,12 @@ async def _send(name: str, request: Request) -> Any:
                 raise WebSearchMisconfigured(provider=name, reason=_("its key is refused"))
             if response.status != 200:
                 raise WebSearchUnavailable(provider=name)
-            return orjson.loads(await response.content.read(MOST_BYTES))
+            body = bytearray()
+            async for piece in response.content.iter_any():  # read(n) gives no more than what has arrived
+                body += piece
+                if len(body) > MOST_BYTES:
+                    raise WebSearchUnavailable(provider=name)
+            return orjson.loads(body)
     except (aiohttp.ClientError, TimeoutError, orjson.JSONDecodeError, OSError) as error:
         raise WebSearchUnavailable(provider=name) from error
 
