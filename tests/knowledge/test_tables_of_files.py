@@ -2,7 +2,9 @@
 
 import datetime
 import io
+import re
 import time
+import zipfile
 
 import msoffcrypto
 import pytest
@@ -69,6 +71,22 @@ def test_merged_cells_and_stacked_headers_stand_in_every_row():
         "| 华东 | 1 | 2.5 |\n| 华东 | 2 | 2.5 |\n| 华东 | 3 | 2.5 |"
     )
     assert parsed.metadata["hidden_sheets"] == "底价"
+
+
+def test_a_formula_is_its_value_as_it_was_last_reckoned():
+    workbook = Workbook()
+    sheet = workbook.active
+    sheet.append(["Item", "Price", "Twice"])
+    sheet.append(["Heating", 21, "=B2*2"])
+    out = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(saved(workbook))) as package, zipfile.ZipFile(out, "w") as changed:
+        for name in package.namelist():
+            data = package.read(name)
+            if name.endswith("sheet1.xml"):
+                assert b"<f>B2*2</f>" in data
+                data = re.sub(rb"<f>B2\*2</f><v ?/>|<f>B2\*2</f><v></v>", b"<f>B2*2</f><v>42</v>", data)
+            changed.writestr(name, data)
+    assert "| Heating | 21 | 42 |" in read(out.getvalue(), "a.xlsx").markdown
 
 
 def test_titles_stand_above_and_a_second_table_has_its_own_header():
