@@ -96,14 +96,12 @@ async def run_turn(request: TurnRequest, *, events: EventSink, stop: asyncio.Eve
     await _ready()
     reading = request.ahead or read_ahead(request)
     try:
-        bound, (saver, values) = await reading
+        bound, (saver, values) = await asyncio.shield(reading)
     except KnowSphereError as error:
         return _failed(error, language)
     except (DatabaseError, psycopg.Error):
         logger.exception("turn %s could not be bound", request.turn_id)
         return _failed(ServiceUnavailable(service="database"), language)
-    finally:
-        reading.cancel()
     caller = Caller(
         bound.workspace.pk, request.asker.user_id, bound.agent_id, request.conversation_id, request.turn_id,
         request.asker.widget_id,
@@ -115,7 +113,8 @@ async def run_turn(request: TurnRequest, *, events: EventSink, stop: asyncio.Eve
 def read_ahead(request: TurnRequest) -> "asyncio.Future[Any]":
     """Begin to read what a turn stands on: its bindings and its state, neither of which needs the other.
 
-    The turn's row need not be there yet. Who begins it and then has no use for it cancels it.
+    The turn's row need not be there yet. Who has no use for it any more lets it end: it costs less than a
+    connection that was left in the middle of an answer.
     """
     reading = asyncio.gather(bind(request), _load(request))
     reading.add_done_callback(lambda done: done.cancelled() or done.exception())  # nobody may be left to hear it

@@ -84,10 +84,15 @@ async def read_together(statements: Sequence[tuple[str, Sequence[Any]]]) -> list
     to one and its rows back costs more than the statements. The values are as the driver has them, before a
     field's own conversion.
     """
-    async with prepared() as connection, connection.pipeline():
-        await connection.execute(PLANNED_ONCE)
-        cursors = [await connection.execute(*statement) for statement in statements]
-        return [await cursor.fetchall() for cursor in cursors]
+    async with prepared() as connection:
+        try:
+            async with connection.pipeline():
+                await connection.execute(PLANNED_ONCE)
+                cursors = [await connection.execute(*statement) for statement in statements]
+                return [await cursor.fetchall() for cursor in cursors]
+        except BaseException:  # of what was on its way nobody knows whether it is prepared now
+            await connection.close()
+            raise
 
 
 def conninfo() -> str:

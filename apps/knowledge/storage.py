@@ -153,10 +153,10 @@ def _commit(document: Document, rows: _Rows, *, model: str, **fields: Any) -> bo
             _mark_applied(document, rows.changed)
             _carry_images(document, fresh=settled["markdown_key"] != document.markdown_key)
         StagedVector.objects.filter(document=document).delete()
-        _copy(Chunk, CHUNK_COLUMNS, _blocks(rows.chunks))
-        _copy(ChunkVector, VECTOR_COLUMNS, _blocks(rows.vectors))
-        _copy(PassageTokens, SIGN_COLUMNS, _blocks(rows.tokens))
-        _copy(Posting, POSTING_COLUMNS, _blocks(rows.terms))
+        copy_rows(Chunk, CHUNK_COLUMNS, _blocks(rows.chunks))
+        copy_rows(ChunkVector, VECTOR_COLUMNS, _blocks(rows.vectors))
+        copy_rows(PassageTokens, SIGN_COLUMNS, _blocks(rows.tokens))
+        copy_rows(Posting, POSTING_COLUMNS, _blocks(rows.terms))
     document.take(settled)
     return True
 
@@ -192,23 +192,6 @@ def _mark_applied(document: Document, there: set[UUID]) -> None:
     changes.update(applied=Q(content_hash__in=there) if there else False)
 
 
-def stage_vectors(document: Document, keys: Sequence[UUID], vectors: "Vectors") -> None:
-    """Keep vectors of a generation in the making, by the hash of their input. Only a retry reads them."""
-    columns = "document_id, key, embedding"
-    rows = _wide_rows([[document.pk.bytes] * len(keys), [key.bytes for key in keys]], vectors)
-    with transaction.atomic():
-        if Document.objects.filter(pk=document.pk, deleted_at__isnull=True).exists():
-            _copy(StagedVector, columns, iter([rows]))
-
-
-def staged_vectors(document: Document, keys: Iterable[UUID]) -> "dict[UUID, NDArray[np.float32]]":
-    """Return what an earlier attempt has embedded already of these, by the hash of its input."""
-    import numpy as np
-
-    rows = StagedVector.objects.filter(document=document, key__in=set(keys)).values_list("key", "embedding")
-    return {key: np.asarray(embedding, dtype=np.float32) for key, embedding in rows}
-
-
 def hide_passage(passage_id: UUID) -> None:
     """Take a passage and its children out of every index. In a transaction of the caller's."""
     chunks = Chunk.objects.filter(Q(pk=passage_id) | Q(parent=passage_id, level=Chunk.CHILD))
@@ -216,15 +199,8 @@ def hide_passage(passage_id: UUID) -> None:
     ChunkVector.objects.filter(chunk__in=ids).delete()
     base = Chunk.objects.values_list("knowledge_base", flat=True).get(pk=passage_id)
     Posting.objects.filter(knowledge_base_id=base, chunk_id__in=ids).delete()
+    PassageTokens.objects.filter(chunk__in=ids).delete()
     chunks.update(disabled=True)
-
-
-def live_vectors(document: Document) -> "list[tuple[str, str, NDArray[np.float32]]]":
-    """Return heading, text and vector of what the document is found by now."""
-    import numpy as np
-
-    rows = ChunkVector.objects.filter(document=document).values_list("chunk__heading", "chunk__text", "embedding")
-    return [(heading, text, np.asarray(embedding, dtype=np.float32)) for heading, text, embedding in rows]
 
 
 def erase_document(document_id: UUID) -> None:
@@ -255,7 +231,8 @@ SIGN_COLUMNS = "chunk_id, document_id, signs"
 POSTING_COLUMNS = "knowledge_base_id, term, chunk_id, document_id, weight"
 
 
-def _copy(model: type[Model], columns: str, rows: Iterator[bytes]) -> None:
+def copy_rows(model: type[Model], columns: str, rows: Iterator[bytes]) -> None:
+    """Write rows that are laid out in PostgreSQL's binary format, without header and trailer."""
     statement = f'COPY "{model._meta.db_table}" ({columns}) FROM STDIN (FORMAT binary)'
     # Django does not know ``copy``: without the wrapper its errors would be psycopg's own.
     with connection.cursor() as cursor, connection.wrap_database_errors, cursor.copy(statement) as copy:
@@ -334,10 +311,10 @@ def _vector_rows(
     for at in range(0, len(there), BUFFER_ROWS):
         places = there[at : at + BUFFER_ROWS]
         chunks, passages = [ids[place] for place in places], [ids[_passage(drafts, place)] for place in places]
-        yield _wide_rows([chunks, passages, [base] * len(places), [own] * len(places)], vectors[places])
+        yield wide_rows([chunks, passages, [base] * len(places), [own] * len(places)], vectors[places])
 
 
-def _wide_rows(uuids: Sequence[Sequence[bytes]], vectors: "Vectors") -> bytes:
+def wide_rows(uuids: Sequence[Sequence[bytes]], vectors: "Vectors") -> bytes:
     """Return rows of some UUIDs and one half-precision vector, laid out by numpy: no Python a number."""
     import numpy as np
 

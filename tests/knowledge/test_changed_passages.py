@@ -5,7 +5,7 @@ import pytest
 from apps.common.errors import InvalidInput
 from apps.knowledge import services
 from apps.knowledge.errors import BusyDocument
-from apps.knowledge.models import Chunk, ChunkOverride, ChunkVector, Document, Posting
+from apps.knowledge.models import Chunk, ChunkOverride, ChunkVector, Document, PassageTokens, Posting
 
 TEXT = "\n\n".join(f"# Part {at}\n\n" + f"Sentence number {at} is said. " * 20 for at in range(3))
 
@@ -58,3 +58,27 @@ def test_a_document_in_work_is_left_alone(ingest, ann):
         with pytest.raises(BusyDocument):
             act(chunk=passages(document)[0], actor=ann)
     assert not ChunkOverride.objects.exists()
+
+
+def test_what_the_reranker_compares_is_kept_through_every_change(ingest, ann, settings):
+    """By the built-in model: signs of tokens are kept for all passages, not for those alone that are embedded anew."""
+    settings.EMBEDDING_MODEL = settings.EMBEDDING_BASE_URL = settings.EMBEDDING_API_KEY = ""
+    document = ingest(TEXT)
+
+    def compared():
+        return [bytes(chunk.tokens.signs) for chunk in passages(document) if hasattr(chunk, "tokens")]
+
+    before = compared()
+    assert len(before) == 3
+    services.ingest_document(document.pk)
+    services.reindex_document(document=document, actor=ann)
+    services.ingest_document(document.pk)
+    assert compared() == before
+    services.edit_chunk(chunk=passages(document)[1], text="# Part 1\n\nA zebra was here.", actor=ann)
+    services.ingest_document(document.pk)
+    services.disable_chunk(chunk=passages(document)[2], actor=ann)
+    assert not PassageTokens.objects.filter(chunk=passages(document)[2]).exists()
+    services.enable_chunk(chunk=passages(document)[2], actor=ann)
+    services.ingest_document(document.pk)
+    after = compared()
+    assert [signs == old for signs, old in zip(after, before, strict=True)] == [True, False, True]

@@ -152,12 +152,13 @@ def test_a_long_change_is_cut_into_parts_that_are_searched(ingest):
 
 def test_a_batch_is_never_half_kept(add, embedder, ann):
     """What is staged for a document that is deleted meanwhile goes with it."""
-    from apps.knowledge import storage
 
     document = add(GUIDE)
     parse_document(document=document)
     services.delete_document(document=document, actor=ann)
     import numpy as np
 
-    storage.stage_vectors(document, [document.pk], np.ones((1, 4), dtype=np.float32))
+    from apps.knowledge import staging
+
+    staging.stage_vectors(document, [document.pk], np.ones((1, 4), dtype=np.float32), {})
     assert not StagedVector.objects.exists()

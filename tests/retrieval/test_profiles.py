@@ -6,6 +6,7 @@ import pytest
 
 from apps.common.errors import InvalidInput
 from apps.knowledge.models import Chunk, PassageTokens, SearchProfile, Synonyms
+from apps.knowledge.retrieval import expansion, questions, reranking
 from apps.knowledge.retrieval.profiles import Profile
 from apps.knowledge.retrieval.search import search
 from apps.knowledge.services import add_synonyms, save_search_profile
@@ -107,6 +108,18 @@ async def test_a_reranker_that_fails_leaves_the_fused_order(ann, base, reranker,
     assert found == TEXTS
     assert (result.degraded, result.reranked_by) == (("rerank",), "")
     assert {passage.rerank_score for passage in result.passages} == {None}
+
+
+@pytest.mark.parametrize("stage", ["rerank", "vector", "expansion"])
+async def test_a_model_that_hangs_costs_its_stage_alone(ann, base, reranker, fast, vendor, stage, monkeypatch):
+    for module in (reranking, questions, expansion):
+        monkeypatch.setattr(module, "PATIENCE_S", 0.3)
+    slow = {"rerank": "rerank", "vector": "embeddings", "expansion": "chat"}[stage]
+    vendor.script([Reply(delay=5)] * 4, to=slow)
+    profile = Profile(rerank="auto" if stage == "rerank" else "off", expand_below=20)
+    result = await search(ann, "first text", knowledge_bases=[base.pk], profile=profile)
+    assert TEXTS[0] in [passage.text for passage in result.passages]
+    assert stage in result.degraded
 
 
 async def test_without_rerank_nobody_is_asked(ann, base, reranker, vendor):

@@ -4,7 +4,7 @@ import pytest
 from django.db import connection
 
 from apps.knowledge.models import KnowledgeBase
-from apps.knowledge.retrieval import vector_indexes
+from apps.knowledge.retrieval import execution, vector_indexes
 from apps.knowledge.retrieval.legs import vector_leg
 from apps.knowledge.retrieval.scope import readable_documents
 from apps.knowledge.retrieval.search import search
@@ -76,6 +76,16 @@ async def test_the_walk_goes_on_past_what_one_may_not_read(bea, bases, in_thread
     in_thread(lambda: large.documents.filter(name="notes.md").update(restricted=True))
     texts = await found(bea, large, top_k=10)
     assert len(texts) == 10
+    assert all(text.startswith("Other near") for text in texts)
+
+
+async def test_where_the_walk_ends_too_soon_the_base_is_scanned(bea, bases, in_thread, monkeypatch):
+    large, _ = bases
+    in_thread(maintain)
+    in_thread(lambda: large.documents.filter(name="notes.md").update(restricted=True))
+    monkeypatch.setattr(execution, "_WALK", execution._WALK.replace("'40000'", "'50'").replace("'400'", "'20'"))
+    texts = await found(bea, large, top_k=30)
+    assert len(texts) == 30
     assert all(text.startswith("Other near") for text in texts)
 
 

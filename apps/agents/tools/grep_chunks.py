@@ -28,7 +28,7 @@ class Arguments(BaseModel):
         """Refuse here what the database would refuse later, so that the model learns the field."""
         try:
             re.compile(value)
-        except re.error as error:
+        except (re.error, OverflowError, RecursionError) as error:
             raise ValueError(f"not a regular expression: {error}") from error
         return value
 

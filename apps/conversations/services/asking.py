@@ -113,12 +113,7 @@ async def _begin(
         history=history.up_to(question.parent),
     )  # fmt: skip
     ahead = ENGINE.read_ahead(request)  # beside the insert: rights are read in the same moment as the door's
-    try:
-        return await _insert(connection, replace(request, ahead=ahead), client_id, question, actor)
-    except BaseException:
-        if ahead:
-            ahead.cancel()
-        raise
+    return await _insert(connection, replace(request, ahead=ahead), client_id, question, actor)
 
 
 async def _insert(
@@ -140,12 +135,10 @@ async def _insert(
         raise NotFound(field="parent")
     attachments = await _attached(connection, row, turn_id) if row["attached"] or question.attachments else ()
     waiting = row["status"] == Turn.Status.QUEUED
-    if request.ahead and (waiting or row["agent_id"] != request.agent_id):
-        request.ahead.cancel()  # it will be read when its turn comes, or for the agent that answers now
-        request = replace(request, ahead=None)
+    stale = waiting or row["agent_id"] != request.agent_id  # it is read when its turn comes, or for that agent
     request = replace(
-        request, agent_id=row["agent_id"], number=row["number"], history=history.up_to(row["parent_id"]),
-        follows=row["follows"] or 0, attachments=attachments,
+        request, ahead=None if stale else request.ahead, agent_id=row["agent_id"], number=row["number"],
+        history=history.up_to(row["parent_id"]), follows=row["follows"] or 0, attachments=attachments,
     )  # fmt: skip
     place = {
         "parent": str(row["parent_id"]) if row["parent_id"] else None,

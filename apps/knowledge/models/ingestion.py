@@ -89,6 +89,7 @@ class StagedVector(models.Model):
     document = models.ForeignKey(Document, on_delete=models.CASCADE, related_name="+")
     key = models.UUIDField()  # hash of model and input
     embedding = HalfVectorField()
+    signs = models.BinaryField(null=True)  # of its tokens, see PassageTokens
 
     class Meta:
         default_permissions = ()

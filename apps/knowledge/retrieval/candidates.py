@@ -60,16 +60,18 @@ Legs = Mapping[str, Sequence[Row]]
 def by_leg(outcome: Mapping[str, Sequence[dict[str, Any]]]) -> dict[str, list[Row]]:
     """Return the statements' rows by leg, best first.
 
-    Vectors of several models come to one scale first, since cosines of two models are not comparable.
+    Vectors of several models are put in one order by ``even``, a scale that they share, since cosines of two models
+    are not comparable; ``score`` stays the cosine.
     """
     groups = [rows for name, rows in outcome.items() if name.startswith("vector")]
     legs: dict[str, list[Row]] = {}
     if len(groups) > 1:
         for rows in groups:
-            for row, score in zip(rows, stretched([row["score"] for row in rows]), strict=True):
-                row["score"] = score
+            cosines = [row["score"] for row in rows]  # one alone is not the best of anything
+            for row, score in zip(rows, stretched(cosines) if len(rows) > 1 else cosines, strict=True):
+                row["even"] = score
     if groups:
-        merged = sorted((row for rows in groups for row in rows), key=lambda row: -row["score"])
+        merged = sorted((row for rows in groups for row in rows), key=lambda row: -row.get("even", row["score"]))
         if len(groups) > 1:
             for rank, row in enumerate(merged, start=1):
                 row["rank"] = rank
@@ -112,7 +114,7 @@ def fused(query: str, legs: Legs, profiles: Profiles, proposed: int, *, watched:
         for row in rows:
             known = candidates.setdefault(row["chunk_id"], Candidate(row["chunk_id"], row["knowledge_base_id"]))
             known.ranks[name], known.scores[name] = int(row["rank"]), float(row["score"])
-        scores = {row["chunk_id"]: float(row["score"]) for row in rows}
+        scores = {row["chunk_id"]: float(row.get("even", row["score"])) for row in rows}
         complete = name != "vector" and len(rows) < DEPTH  # what has none of the words has no score, which is 0
         floor = 0.0 if complete else min(scores.values(), default=0.0)
         named = [row["chunk_id"] for row in rows if row["rank"] <= proposed]
@@ -147,7 +149,8 @@ def _score(scored: Mapping[str, Scored[UUID]], candidates: Mapping[UUID, Candida
 def joined(first: Sequence[Candidate], others: Iterable[Sequence[Candidate]]) -> list[Candidate]:
     """Fuse the lists of further questions with the first one's, by rank alone (K15).
 
-    What the first question says of a passage stands; the others add the legs that it is missing.
+    What the first question says of a passage stands; the others add the legs that it is missing. Ranks order them
+    now, while ``scores["fusion"]`` stays what the question said that brought the passage: thresholds are about that.
     """
     lists = [first, *others]
     known: dict[UUID, Candidate] = {}
@@ -159,6 +162,6 @@ def joined(first: Sequence[Candidate], others: Iterable[Sequence[Candidate]]) ->
     rankings = {str(number): [candidate.chunk_id for candidate in found] for number, found in enumerate(lists)}
     order = reciprocal_rank_fusion(rankings)
     for chunk_id, score in order:
-        known[chunk_id].score = known[chunk_id].scores["fusion"] = score
+        known[chunk_id].score = score
         known[chunk_id].parts = {}
     return [known[chunk_id] for chunk_id, _ in order]

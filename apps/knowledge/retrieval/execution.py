@@ -15,6 +15,7 @@ logger = logging.getLogger(__name__)
 
 _LIMIT = """SELECT set_config('statement_timeout', %s, true), set_config('jit', 'off', true),
        set_config('plan_cache_mode', 'force_generic_plan', true)"""
+ENOUGH = 40  # passages: the 400 nearest vectors are of more, with their children
 # How far an HNSW index is walked: on past what the door refuses, until there is enough or 40,000 vectors were seen.
 _WALK = """SELECT set_config('hnsw.iterative_scan', 'relaxed_order', true), set_config('hnsw.ef_search', '400', true),
        set_config('hnsw.max_scan_tuples', '40000', true)"""
@@ -24,13 +25,15 @@ _WALK = """SELECT set_config('hnsw.iterative_scan', 'relaxed_order', true), set_
 class Leg:
     """A statement, how long it may take, and what to run instead if it takes longer.
 
-    ``approximate``: it walks an index of vectors.
+    ``approximate``: it walks an index of vectors. ``exact`` is run in its place where it brings fewer than ENOUGH
+    passages: the walk ends after so many vectors, and what one may read, or what a filter leaves, can lie beyond.
     """
 
     statement: Statement
     timeout_ms: int
     fallback: "Leg | None" = None
     approximate: bool = False
+    exact: "Leg | None" = None
 
 
 @dataclass(slots=True)
@@ -93,6 +96,10 @@ async def run_legs(connection: AsyncConnection[DictRow], legs: Mapping[str, Leg]
         if connection.closed:
             outcome.failed.update(pending)
             break
+    short = {name: leg.exact for name, leg in legs.items() if leg.exact and len(outcome.rows.get(name, ())) < ENOUGH}
+    short = {name: leg for name, leg in short.items() if name in outcome.rows}
+    if short and not connection.closed and await _run_once(connection, short, outcome) is not None:
+        outcome.failed.update(short)  # what the walk found stands
     return outcome
 
 

@@ -1,5 +1,6 @@
 """Other ways to ask a question that found too little: from a model, or from the workspace's own synonyms."""
 
+import asyncio
 import logging
 from functools import partial
 from pathlib import Path
@@ -20,6 +21,7 @@ logger = logging.getLogger(__name__)
 PROMPT = Path(__file__).parent.parent / "prompts" / "expand.md"
 MOST = 3  # further questions
 LONGEST = 300  # characters of one
+PATIENCE_S = 10.0  # for a model's other words: then synonyms do
 
 
 async def other_questions(query: str, profile: Profile, *, workspace_id: UUID) -> tuple[list[str], bool]:
@@ -31,9 +33,10 @@ async def other_questions(query: str, profile: Profile, *, workspace_id: UUID) -
     failed = False
     if profile.expansion == "auto":
         try:
-            found = await _from_model(query, workspace_id)
-        except KnowSphereError as error:
-            logger.warning("a question was not asked in other words: %s", error.code)
+            async with asyncio.timeout(PATIENCE_S):
+                found = await _from_model(query, workspace_id)
+        except (KnowSphereError, TimeoutError) as error:
+            logger.warning("a question was not asked in other words: %s", error)
             found, failed = [], True
         if found:
             return found, False

@@ -42,6 +42,8 @@ def merge(candidates: Sequence[Candidate], ancestors: Mapping[UUID, Row], *, sha
             candidate.lost_at = "merging"
             if candidate is full[parent][0]:
                 best, row = candidate, ancestors[parent]
-                whole = Candidate(parent, best.knowledge_base_id, dict(best.ranks), dict(best.scores), best.score, row)
+                whole = Candidate(
+                    parent, best.knowledge_base_id, dict(best.ranks), dict(best.scores), best.score, best.parts, row
+                )
                 merged.append(whole)
         current = merged

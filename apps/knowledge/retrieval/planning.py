@@ -30,7 +30,11 @@ def plan(
         statement = legs.vector_leg(
             door, bases=group.bases, vector=group.vector, indexed=large, dimensions=size, watched=watched
         )
-        planned[f"vector {number}"] = Leg(statement, VECTOR_TIMEOUT_MS, approximate=bool(large))
+        exact = None
+        if large:
+            scan = legs.vector_leg(door, bases=group.bases, vector=group.vector, watched=watched)
+            exact = Leg(scan, VECTOR_TIMEOUT_MS)
+        planned[f"vector {number}"] = Leg(statement, VECTOR_TIMEOUT_MS, approximate=bool(large), exact=exact)
     ids = [base["id"] for base in bases]
     words = legs.lexical_leg(door, bases=ids, terms=terms, watched=watched) if terms else None
     plain = Leg(words, LEXICAL_TIMEOUT_MS) if words else None

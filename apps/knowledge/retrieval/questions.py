@@ -15,6 +15,7 @@ from apps.models import gateway
 from apps.models.chat import ResolvedModel
 
 IN_PROCESS = "builtin:"
+PATIENCE_S = 12.0  # for the question's vector: then the words answer alone
 
 logger = logging.getLogger(__name__)
 
@@ -76,8 +77,12 @@ def _resolved(bases: Sequence[DictRow]) -> tuple[list[tuple[ResolvedModel, list[
 
 async def _embed(model: ResolvedModel, query: str) -> str | None:
     try:
-        vectors = await gateway.embed(model, [query], purpose="query")
+        async with asyncio.timeout(PATIENCE_S):
+            vectors = await gateway.embed(model, [query], purpose="query")
     except KnowSphereError as error:
         logger.warning("a question could not be embedded: %s", error.code)
+        return None
+    except (OSError, ValueError):  # too late, or the built-in model's files cannot be read
+        logger.warning("a question could not be embedded by %s", model.name, exc_info=True)
         return None
     return "[" + ",".join(f"{number:.6f}" for number in gateway.across_languages(model, vectors[0]).tolist()) + "]"

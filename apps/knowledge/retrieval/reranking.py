@@ -4,6 +4,7 @@ Three ways: a rerank model of the workspace, a chat model that orders a list, or
 token by token (``models.builtin.late_interaction``). A failure leaves the fused order, and says so.
 """
 
+import asyncio
 import json
 import logging
 import math
@@ -14,6 +15,7 @@ from pathlib import Path
 from uuid import UUID
 
 from django.conf import settings
+from django.utils.translation import gettext as _
 
 from apps.common.database import in_db
 from apps.common.errors import KnowSphereError
@@ -22,10 +24,12 @@ from apps.knowledge.retrieval.fusion import Part, stretched, total
 from apps.knowledge.retrieval.profiles import Profile
 from apps.models import gateway
 from apps.models.chat import ChatRequest, ResolvedModel
+from apps.models.errors import ModelTimeout
 
 logger = logging.getLogger(__name__)
 
 PROMPTS = Path(__file__).parent.parent / "prompts"
+PATIENCE_S = 12.0  # for a reranker: then the fused order stands
 SHOWN = 700  # characters of a passage that a chat model sees
 COVERED = 0.35  # share of the question's words in one passage from which the built-in reranker changes nothing
 BUILT_IN, MODEL, LLM = "built_in", "model", "llm"
@@ -72,6 +76,17 @@ async def rerank(
     Raises:
         KnowSphereError: the model did not answer, or nothing that can be used.
     """
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            return await _rerank(choice, profile, query, candidates, workspace_id)
+    except TimeoutError:
+        reason = _("no answer within %(seconds)d s") % {"seconds": PATIENCE_S}
+        raise ModelTimeout(model=str(choice.kind), reason=reason) from None
+
+
+async def _rerank(
+    choice: Choice, profile: Profile, query: str, candidates: Sequence[Candidate], workspace_id: UUID
+) -> list[Candidate]:
     if choice.kind == BUILT_IN:
         return await _by_tokens(choice.share, query, candidates)
     if choice.kind == LLM:
@@ -95,11 +110,15 @@ async def _by_tokens(share: float, query: str, candidates: Sequence[Candidate]) 
     """Mix the fused score with the likeness of tokens; a passage without tokens keeps its fused score.
 
     The fused scores stay as they are: stretching them again over these few costs what was gained. What the words say
-    counts beside the tokens as it does beside the vector.
+    counts beside the tokens as it does beside the vector. Scores of ranks alone are a few hundredths, whatever they
+    mean: those are stretched.
     """
-    found = await gateway.token_scores(query, [bytes(candidate.row["signs"] or b"") for candidate in candidates])
+    if not any(candidate.parts for candidate in candidates):
+        for candidate, place in zip(candidates, stretched([one.score for one in candidates]), strict=True):
+            candidate.score = place
+    found = await gateway.token_scores(query, [bytes(candidate.row.get("signs") or b"") for candidate in candidates])
     known = [(candidate, score) for candidate, score in zip(candidates, found, strict=True) if score is not None]
-    for (candidate, score), place in zip(known, stretched([score for _, score in known]), strict=True):
+    for (candidate, score), place in zip(known, stretched([score for _one, score in known]), strict=True):
         candidate.scores["rerank"] = score
         parts = {
             name: Part(part.share, place if name == "vector" else part.score) for name, part in candidate.parts.items()

@@ -10,16 +10,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from apps.knowledge import chunkers, storage
+from apps.knowledge import chunkers, staging, storage
 from apps.knowledge.chunkers.drafts import ChunkDraft
 from apps.knowledge.chunkers.windows import Window
 from apps.knowledge.errors import EmbeddingChanged, EmbeddingFailed, EmptyFile
 from apps.knowledge.index_text import EMBEDDED_LEVELS, POSTED_LEVELS, embedding_input
-from apps.knowledge.models import Document, KnowledgeBase
+from apps.knowledge.models import KnowledgeBase
 from apps.knowledge.services import overrides
 from apps.knowledge.services.work import LeaseLost, Work
 from apps.models import gateway
 from apps.models.chat import ResolvedModel
+from apps.models.models import Kind
+from apps.models.resolution import BUILTIN
 
 if TYPE_CHECKING:  # numpy comes with the first document: the web process takes files in and starts without
     import numpy as np
@@ -148,7 +150,8 @@ def embedder_of(knowledge_base: KnowledgeBase) -> ResolvedModel:
     if knowledge_base.embedding_model:
         return gateway.resolve_reference("embedding", knowledge_base.embedding_model, workspace_id=workspace_id)
     model = gateway.resolve("embedding", workspace_id=workspace_id)
-    dimensions = model.dimensions or gateway.embed_now(model, ["dimension"], purpose="passage").shape[1]
+    ours = model.reference == BUILTIN[Kind.EMBEDDING].reference
+    dimensions = model.dimensions if ours else gateway.embed_now(model, ["dimension"], purpose="passage").shape[1]
     unset = KnowledgeBase.objects.filter(pk=knowledge_base.pk, embedding_model="")
     if not unset.update(embedding_model=model.reference, dimensions=dimensions):
         return embedder_of(knowledge_base)
@@ -172,7 +175,7 @@ def embed(work: Work, drafts: Sequence[ChunkDraft], model: ResolvedModel) -> "Ve
     texts = {place: embedding_input(document.name, drafts[place].heading, drafts[place].text) for place in wanted}
     kept = len(wanted) > BATCH  # a document of one batch has nothing to resume
     if kept or document.generation:
-        wanted = _resume(document, model, texts, wanted, vectors)
+        wanted = _resume(work, model, drafts, texts, wanted, vectors)
     for at in range(0, len(wanted), BATCH):
         work.report("embedding", at / len(wanted), slow=True)
         places = wanted[at : at + BATCH]
@@ -185,27 +188,42 @@ def embed(work: Work, drafts: Sequence[ChunkDraft], model: ResolvedModel) -> "Ve
             vectors[places] = found
         usable = [place for place in places if not np.isnan(vectors[place, 0])]
         if kept and usable:
-            storage.stage_vectors(document, [_key(model, texts[place]) for place in usable], vectors[usable])
+            signs = {_key(model, texts[place]): known[place] for place in usable if place in known}
+            staging.stage_vectors(document, [_key(model, texts[place]) for place in usable], vectors[usable], signs)
     return vectors
 
 
 def _resume(
-    document: Document, model: ResolvedModel, texts: Mapping[int, str], wanted: list[int], vectors: "Vectors"
+    work: Work,
+    model: ResolvedModel,
+    drafts: Sequence[ChunkDraft],
+    texts: Mapping[int, str],
+    wanted: list[int],
+    vectors: "Vectors",
 ) -> list[int]:
-    """Fill in what an earlier attempt or the generation that answers has embedded; return the places left."""
+    """Fill in what an earlier attempt or the generation that answers has embedded; return the places left.
+
+    A passage whose tokens the built-in reranker compares, and of which their signs are not known, is embedded anew.
+    """
+    document = work.document
     keys = {place: _key(model, texts[place]) for place in wanted}
-    staged = storage.staged_vectors(document, keys.values()) if len(wanted) > BATCH else {}
+    staged = staging.staged_vectors(document, keys.values()) if len(wanted) > BATCH else {}
     small = document.chunk_count <= MOST_KNOWN_AGAIN
     if small and document.metadata.get("indexed_as") == [document.name, model.reference]:
-        for heading, text, vector in storage.live_vectors(document):
-            staged.setdefault(_key(model, embedding_input(document.name, heading, text)), vector)
+        for heading, text, known in staging.live_vectors(document):
+            key = _key(model, embedding_input(document.name, heading, text))
+            if key not in staged or not staged[key].signs:
+                staged[key] = known
     left = []
     for place in wanted:
         found = staged.get(keys[place]) if staged else None
-        if found is None or len(found) != vectors.shape[1]:
+        compared = drafts[place].level in POSTED_LEVELS and model.reference == BUILTIN[Kind.EMBEDDING].reference
+        if found is None or len(found.vector) != vectors.shape[1] or (compared and not found.signs):
             left.append(place)
-        else:
-            vectors[place] = found
+            continue
+        vectors[place] = found.vector
+        if compared:
+            work.tokens[place] = found.signs
     return left
 
 

@@ -215,7 +215,7 @@ def test_pages_say_that_the_database_is_away_and_work_at_once_when_it_is_back(we
         postgres.start(web.home.cluster)
         began = time.monotonic()
         assert {status for status, _ in many.map(lambda _: web.page(), range(24))} == {200}
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < 15, "the pool's own pauses would grow to half a minute"
 
 
 async def test_a_database_that_stays_away_leaves_the_text_to_the_reader_and_is_stored_late(web):
