@@ -148,9 +148,9 @@ class KeepResult(Protocol):
 
 
 class Search(Protocol):
-    """Searches the turn's snapshot; ``filters`` narrow further what the agent is configured with."""
+    """Searches the turn's snapshot, for as many passages as its bases' profile says or ``top_k``; ``filters`` narrow further what the agent is configured with."""
 
-    async def __call__(self, query: str, top_k: int, *filters: Filters) -> SearchResult: ...
+    async def __call__(self, query: str, top_k: int | None, *filters: Filters) -> SearchResult: ...
 
 
 class ListChunks(Protocol):

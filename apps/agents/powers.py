@@ -35,6 +35,7 @@ from apps.common.text import storable
 from apps.knowledge.retrieval import reading
 from apps.knowledge.retrieval.filters import Filters
 from apps.knowledge.retrieval.passages import Passage, SearchResult
+from apps.knowledge.retrieval.profiles import DEFAULT
 from apps.knowledge.retrieval.search import search
 from apps.memory.errors import MemoryOff
 from apps.memory.services import count_citations, store_items, store_note
@@ -78,13 +79,14 @@ def context_for(
     switches = Switches(knowledge=bool(ids or attached.documents), web=web, language=chosen)
     tools = catalog.usable(bound.tools, switches)
 
-    async def find(query: str, top_k: int, *filters: Filters) -> SearchResult:
-        own = await attached.search(query, top_k)
+    async def find(query: str, top_k: int | None, *filters: Filters) -> SearchResult:
+        own = await attached.search(query, top_k or DEFAULT.top_k)
         if own and (record.scoped or not ids):
             return SearchResult(tuple(own))
         found = await _reached(search(asker, query, knowledge_bases=ids, top_k=top_k, filters=(*narrow, *filters)))
-        beside = own[: max(1, top_k // 2)]
-        return replace(found, passages=(*beside, *found.passages)[:top_k]) if own else found
+        most = top_k or max(DEFAULT.top_k, len(found.passages))
+        beside = own[: max(1, most // 2)]
+        return replace(found, passages=(*beside, *found.passages)[:most]) if own else found
 
     async def grep(pattern: str, limit: int) -> Sequence[Passage]:
         own = await attached.grep(pattern, limit)

@@ -57,7 +57,9 @@ class Search(_Arguments):
 
     query: str = Field(min_length=1, max_length=4000, description="A question, or words to look for.")
     knowledge_bases: list[UUID] = Field(default=[], max_length=100, description="Where to look; empty: everywhere.")
-    top_k: int = Field(default=8, ge=1, le=30, description="How many passages.")
+    top_k: int | None = Field(
+        default=None, ge=1, le=30, description="How many passages; null: as many as the knowledge bases are set to."
+    )
 
 
 class Read(_Arguments):

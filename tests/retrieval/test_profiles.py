@@ -63,6 +63,30 @@ async def texts(ann, base, **options):
     return [passage.text for passage in found.passages], found
 
 
+@pytest.mark.parametrize(
+    ("profile", "setting", "asked", "count"),
+    [
+        ({}, 0, 8, 100),
+        ({}, 0, 30, 100),
+        ({"top_k": 3, "candidates_per_hit": 4}, 0, 20, 30),
+        ({}, 40, 8, 40),
+        ({}, 40, 50, 50),
+        ({"candidates": 20}, 40, 8, 20),
+    ],
+)
+def test_how_many_are_proposed_is_saved_and_not_asked(settings, profile, setting, asked, count):
+    settings.RETRIEVAL_CANDIDATE_K = setting
+    assert Profile(**profile).candidate_count(asked) == count
+
+
+async def test_a_setting_says_how_many_each_leg_proposes(ann, base, settings):
+    settings.RETRIEVAL_CANDIDATE_K = 1
+    found, _ = await texts(ann, base, top_k=1)
+    one = await search(ann, QUESTION, knowledge_bases=[base.pk], top_k=1)
+    assert found == [TEXTS[0]]
+    assert next(stage.left for stage in one.stages if stage.name == "fusion") < len(TEXTS)
+
+
 @pytest.mark.parametrize(("least", "count"), [(0, 3), (0.10, 3), (0.5, 2), (0.6, 2), (0.96, 0)])
 async def test_a_threshold_is_about_the_score_of_its_stage(ann, base, reranker, least, count):
     reranker(0.95, 0.60, 0.10)

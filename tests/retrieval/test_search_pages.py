@@ -11,10 +11,13 @@ from django.urls import reverse
 from apps.agents.bindings import bind
 from apps.agents.context import TurnRecord
 from apps.agents.powers import context_for
+from apps.agents.tools.doc_retrieval import Arguments as DocRetrieval
 from apps.agents.turn import AskOptions, TurnRequest
 from apps.common.database import wait_for
 from apps.knowledge.highlights import excerpt
+from apps.interop.mcp_tools import Search as McpSearch
 from apps.knowledge.models import Chunk, SearchProfile, Synonyms
+from apps.knowledge.retrieval.search import search
 from apps.workspaces.principals import Principal
 from tests.agents.fakes import Sink
 from tests.retrieval.conftest import embedded
@@ -29,6 +32,16 @@ def base(acme, make_base, add_passages):
     base = make_base(acme, "Handbook")
     texts = [f"Rule {n}: {'paid leave' if n % 3 else 'travel'} of kind {n}." for n in range(14)]
     add_passages(base, *texts, name="Rules.md", embed=lambda inputs: embedded([text[-12:] for text in inputs]))
+    return base
+
+
+@pytest.fixture
+def large(acme, make_base, add_passages):
+    """A base of more passages than a leg looks at, in which the words and the vectors disagree."""
+    base = make_base(acme, "Archive")
+    for part in range(4):
+        texts = [f"Rule {n}: {'paid ' * (n % 7)}{'leave ' * (n % 5)}of kind {n}." for n in range(part, 160, 4)]
+        add_passages(base, *texts, name=f"Rules {part}.md")
     return base
 
 
@@ -52,7 +65,8 @@ def by_tool(ann, acme, base, top_k):
 
 
 @pytest.mark.parametrize("saved", [{}, {"fusion": "rrf", "weights": {"vector": 0.1, "lexical": 0.9}, "mmr": 0.6}])
-def test_every_way_to_search_gives_the_same_ids_in_the_same_order(client, show, ann, acme, base, saved, capsys):
+def test_every_way_to_search_gives_the_same_ids_in_the_same_order(client, show, ann, acme, large, saved, capsys):
+    base = large
     SearchProfile.objects.create(knowledge_base=base, chosen=saved)
     call_command("search", QUESTION, "--kb", base.name, "--top-k", "8", "--json", "--as", ann.email)
     command = [hit["chunk_id"] for hit in json.loads(capsys.readouterr().out)["hits"]]
@@ -64,9 +78,29 @@ def test_every_way_to_search_gives_the_same_ids_in_the_same_order(client, show, 
     assert len(command) == 8
     assert [str(hit["passage"].chunk_id) for hit in tried] == command
     assert [hit["chunk_id"] for hit in answer.json()["hits"]] == command
-    assert by_tool(ann, acme, base, 8) == command
-    if "mmr" not in saved:  # diversity chooses among as many as are asked for
-        assert [str(hit["passage"].chunk_id) for hit in page[:8]] == command
+    assert by_tool(ann, acme, base, 8) == by_tool(ann, acme, base, None) == command
+    assert [str(hit["passage"].chunk_id) for hit in page[:8]] == command
+    evaluated = [
+        str(passage.chunk_id)
+        for passage in wait_for(search, ann, QUESTION, knowledge_bases=[base.pk], top_k=30).passages
+    ]
+    assert [str(hit["passage"].chunk_id) for hit in page] == evaluated[:20]
+
+
+def test_who_names_no_number_gets_the_saved_one(ann, acme, base):
+    SearchProfile.objects.create(knowledge_base=base, chosen={"top_k": 3})
+    assert len(by_tool(ann, acme, base, None)) == 3
+    assert DocRetrieval(query=QUESTION).top_k is McpSearch(query=QUESTION).top_k is None
+
+
+def test_settings_that_nobody_changed_leave_each_base_its_own(show, base, make_base, acme, add_passages):
+    other = make_base(acme, "Other")
+    add_passages(other, "Rule 99: paid leave elsewhere.")
+    SearchProfile.objects.create(knowledge_base=other, chosen={"thresholds": {"vector": 2}})
+    hits = show("try-search", q=QUESTION, kb=[base.pk, other.pk]).context["sides"][0]["hits"]
+    assert {hit["passage"].knowledge_base_id for hit in hits} == {base.pk}
+    hits = show("try-search", q=QUESTION, kb=[other.pk, base.pk], **{"a-top_k": 50}).context["sides"][0]["hits"]
+    assert {hit["passage"].knowledge_base_id for hit in hits} == {base.pk, other.pk}
 
 
 def test_a_hit_opens_its_document_at_the_passage(show, base):

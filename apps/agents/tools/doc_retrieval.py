@@ -28,7 +28,9 @@ class Arguments(BaseModel):
     query: str = Field(
         min_length=1, max_length=500, description="A whole question or the words to look for, in any language."
     )
-    top_k: int = Field(default=8, ge=1, le=10, description="How many passages.")
+    top_k: int | None = Field(
+        default=None, ge=1, le=10, description="How many passages; null: as many as the knowledge bases are set to."
+    )
     tags: list[Text] = Field(default_factory=list, max_length=10, description="Only documents with all of these tags.")
     document_name: str = Field(default="", max_length=200, description="Only documents whose name contains this.")
     added_from: date | None = Field(default=None, description="Only documents added on this day or later, YYYY-MM-DD.")

@@ -42,7 +42,8 @@ class Profile(BaseModel):
     ``thresholds``: the least score of a passage, by the stage that gives the score; 0 is a value, and
     what equals it stays. Applied last, to the ``top_k`` best, and what falls is not replaced.
     ``candidates``: how many passages each leg proposes; None: the setting RETRIEVAL_CANDIDATE_K, else
-    ``top_k`` times ``candidates_per_hit``.
+    ``top_k`` times ``candidates_per_hit``. Scores are stretched over what is proposed, so it is the saved
+    ``top_k`` that counts here: whoever asks for more or fewer passages gets a longer or shorter piece of one list.
     """
 
     model_config = STRICT
@@ -51,7 +52,7 @@ class Profile(BaseModel):
     weights: Weights = Weights()
     top_k: int = Field(8, ge=1, le=50)
     candidates: int | None = Field(None, ge=1, le=MOST_CANDIDATES)
-    candidates_per_hit: int = Field(4, ge=1, le=MOST_CANDIDATES)
+    candidates_per_hit: int = Field(13, ge=1, le=MOST_CANDIDATES)
     thresholds: dict[ThresholdStage, float] = Field(default_factory=dict)
     rerank: Literal["auto", "off", "built_in", "model", "llm"] = "auto"
     rerank_model: UUID | None = None
@@ -63,9 +64,9 @@ class Profile(BaseModel):
     merge_share: Share = 0.5  # of a parent's children that must be hit for it to replace them
 
     def candidate_count(self, top_k: int) -> int:
-        """Return how many passages each leg proposes."""
-        setting: int = getattr(settings, "RETRIEVAL_CANDIDATE_K", 0)
-        wanted = self.candidates or setting or max(self.reranked, top_k * self.candidates_per_hit)
+        """Return how many passages each leg proposes, never fewer than the ``top_k`` that are asked for."""
+        setting: int = settings.RETRIEVAL_CANDIDATE_K
+        wanted = self.candidates or setting or max(self.reranked, self.top_k * self.candidates_per_hit)
         return min(max(wanted, top_k), MOST_CANDIDATES)
 
     def stored(self) -> dict[str, Any]:

@@ -235,7 +235,11 @@ class _Search:
     async def _fetch(self, door: Scope, candidates: list[Candidate], *, tokens: bool) -> list[Candidate]:
         """Fetch the text of the best, behind the door once more: what went meanwhile is not shown."""
         began = perf_counter()
-        best = candidates[: max(self.whole.reranked, self.top_k * 2 if self.whole.mmr is not None else self.top_k)]
+        best = candidates[
+            : max(
+                self.whole.reranked, max(self.top_k, self.whole.top_k * 2) if self.whole.mmr is not None else self.top_k
+            )
+        ]
         if not best:
             return []
         async with (await pool()).connection() as connection:

@@ -195,7 +195,7 @@ def _run(
             request.user,
             form.cleaned_data["q"],
             knowledge_bases=form.selected(),
-            profile=profile,
+            profile=profile if typed.is_bound else None,  # else each base's own counts
             filters=(form.filters(),),
             watched=watched.chunk_id if watched else None,
         )
