@@ -160,7 +160,7 @@ async def test_a_stop_ends_what_runs_and_every_call_still_has_its_answer():
 async def test_the_same_call_again_is_answered_from_this_turn():
     context, _, _ = make_context(passages=[passage("Ten days of leave.")])
     [first] = await run(context, call("doc_retrieval", {"query": "leave"}, "k1"))
-    [again] = await run(context, call("doc_retrieval", {"top_k": 8, "query": "leave"}, "k2"))
+    [again] = await run(context, call("doc_retrieval", {"top_k": None, "query": "leave"}, "k2"))
     assert again.startswith("(The same call as before")
     assert first in again
     assert (context.record.calls, context.record.repeats) == (1, 1)
