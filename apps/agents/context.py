@@ -148,7 +148,7 @@ class KeepResult(Protocol):
 
 
 class Search(Protocol):
-    """Searches the turn's snapshot, for as many passages as its bases' profile says or ``top_k``; ``filters`` narrow further what the agent is configured with."""
+    """Searches the turn's snapshot; ``filters`` narrow further. ``top_k`` None: as many as its bases' profile says."""
 
     async def __call__(self, query: str, top_k: int | None, *filters: Filters) -> SearchResult: ...
 
