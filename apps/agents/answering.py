@@ -4,16 +4,16 @@ import logging
 import zlib
 from collections.abc import Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from apps.agents.citations import CitationFilter
-from apps.agents.context import TurnContext
+from apps.agents.context import TurnContext, TurnRecord
 from apps.agents.context_layout import lay_out, turn_context
 from apps.agents.errors import EmptyAnswer
 from apps.agents.handoff import Handoff, handed_off
-from apps.agents.prefix import UNNAMED, fingerprint, place_of_break, request_bytes, shared_length
-from apps.agents.prompts import identity
+from apps.agents.prefix import SWITCH, UNNAMED, fingerprint, place_of_break, request_bytes, shared_length
+from apps.agents.prompts import identity, prompt
 from apps.agents.state import TurnState, ids_of_turns
 from apps.common.text import storable
 from apps.models.chat import ChatRequest, Wire
@@ -98,6 +98,30 @@ def beginning_of(request: ChatRequest, handoff: Handoff) -> list[str]:
     return [format(zlib.crc32(head), "08x"), str(handoff.upto)]
 
 
+def closed(request: ChatRequest) -> ChatRequest:
+    """Return a request whose tools may not be called; its last message says so, for no vendor takes two in a row."""
+    *earlier, last = request.messages
+    told = {**last, "content": f"{last['content']}\n\n{prompt('answer_now')}"}
+    return replace(request, messages=[*earlier, told], tool_choice="none")
+
+
+def without_tools(context: TurnContext, request: ChatRequest, mark: bytes) -> tuple[ChatRequest, bytes]:
+    """Return a request without tools, for a model that calls them all the same, and its fingerprint."""
+    bare = replace(request, tools=[], tool_choice=None)
+    sent = request_bytes((), bare.messages)
+    now = fingerprint(sent)
+    reused = shared_length(mark, now)
+    context.record.requests.append({"bytes": len(sent), "reused": reused, "break": SWITCH})
+    context.record.request_bytes += len(sent)
+    context.record.reused_bytes += reused
+    return bare, now
+
+
+def gap(record: TurnRecord) -> str:
+    """Return what stands before more text: the model may have spoken before it called a tool."""
+    return "\n\n" if record.text and not record.text[-1].endswith("\n") else ""
+
+
 async def answer(context: TurnContext, request: ChatRequest, *, final: bool = False, held: bool = False) -> Reply:
     """Stream one call: text to the asker with its markers put right, calls to the caller.
 
@@ -117,8 +141,7 @@ async def answer(context: TurnContext, request: ChatRequest, *, final: bool = Fa
     if context.stop.is_set():
         record.stopped = True
         return Reply("")
-    # The model may have spoken before it called a tool, and speaks again.
-    between = "\n\n" if record.text and not record.text[-1].endswith("\n") else ""
+    between = gap(record)
     try:
         async with aclosing(context.stream(request)) as deltas:
             async for delta in deltas:

@@ -101,6 +101,7 @@ class TurnRecord:
     read: set[int] = field(default_factory=set)  # numbers shown whole
     readings: int = 0  # times that passages were asked for by number
     stale: int = 0  # rounds in a row that brought nothing new
+    room: int = 24_000  # tokens that results may still add to the prompt
     full: dict[str, str] = field(default_factory=dict)  # results that were put away, by call
     handoff: Handoff = field(default_factory=Handoff)  # of earlier turns; replaced when more are handed off
     note: str = ""  # what the conversation is about, where all that it was made from may still be read

@@ -29,6 +29,9 @@ PATIENCE_S = 20.0  # for distilling
 SUMMARY_TOKENS = 1_500
 ROOM = 2_000  # tokens of the small model's window that are not the text's
 CHARACTERS_PER_TOKEN = 1.1  # of the densest text, Chinese
+POINTER = 200  # tokens, about, of a pointer whose summary is a beginning alone
+BEGINNING = 120  # characters of it
+NO_ROOM = "[There is no room for this in the prompt. Ask for a shorter part of it, or answer from what has been read.]"
 HINT = "The whole result is stored. Read parts of it with get_stored_data(ref_id, start, length){path}."
 PATH = ", or with path, a JSONPath such as $[0:5].name"
 
@@ -47,6 +50,32 @@ async def within_limits(context: TurnContext, tool: Tool, result: ToolResult, do
         return f"{outline(whole, data)}{note}", ""
     summary = await _summary(context, whole, data)
     return pointer(kept, summary, is_json=data is not None, cited=numbers(result.text)), str(kept)
+
+
+async def within_room(
+    context: TurnContext, tool: Tool, result: ToolResult, documents: list[str], text: str, ref: str
+) -> tuple[str, str]:
+    """Return the same message and reference where the prompt has room for them, else a pointer as short as can be.
+
+    A pointer's room was set aside for each call of the round.
+    """
+    record = context.record
+    needed = context.size({"content": text}) - POINTER
+    if needed <= max(0, record.room):
+        record.room -= needed
+        return text, ref
+    if tool.paged:
+        return NO_ROOM, ""
+    whole = result.whole or result.text
+    cited = numbers(result.text)
+    if not ref:
+        try:
+            ref = str(await context.keep(tool=tool.name, text=whole, documents=documents, numbers=cited))
+        except KnowSphereError as error:
+            logger.warning("a result of %s could not be stored: %s", tool.name, error.code)
+            return NO_ROOM, ""
+    data = _parsed(whole)
+    return pointer(UUID(ref), outline(whole, data, limit=BEGINNING), is_json=data is not None, cited=cited), ref
 
 
 def is_large(text: str, *, marked: bool = False) -> bool:

@@ -1,10 +1,15 @@
 """Wire messages as lists: turns, pairs of call and result, and the check before every send."""
 
+import re
 from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import orjson
 
 from apps.models.chat import Wire
 from apps.models.tokens import PER_MESSAGE, estimate
 
+NAME = re.compile(r"[^A-Za-z0-9_-]")  # what no vendor takes in a tool's name
 INTERRUPTED_TOOL = "[interrupted before this tool returned]"
 INTERRUPTED_ANSWER = "[no answer: this turn was interrupted]"
 WITHDRAWN = (
@@ -58,7 +63,8 @@ def repair(messages: Sequence[Wire]) -> list[Wire]:
 
     A call without its result gets one that says so, in the order of the calls and right behind
     them; results without a call and second results are dropped; two questions in a row get an
-    "interrupted" answer between them; system messages other than the first message, and whatever
+    "interrupted" answer between them; arguments that are no JSON object are shown as an empty one, and names
+    without what vendors refuse in them; system messages other than the first message, and whatever
     stands before the first question, are dropped. A pure function of the list, so bytes that were
     sent once are sent again.
     """
@@ -87,10 +93,31 @@ def repair(messages: Sequence[Wire]) -> list[Wire]:
             if repaired and repaired[-1]["role"] in {"user", "tool"}:
                 repaired.append({"role": "assistant", "content": INTERRUPTED_ANSWER})
             asked = True
-        repaired.append(message)
+        repaired.append(_parseable(message))
         pending.update((call["id"], None) for call in message.get("tool_calls") or ())
     close_calls()
     return repaired
+
+
+def _parseable(message: Wire) -> Wire:
+    """Return a message whose calls every vendor can read: a model may have written them wrong."""
+    calls = message.get("tool_calls") or ()
+    shown = [{**call, "function": {**call["function"], **_read(call["function"])}} for call in calls]
+    return message if shown == list(calls) else {**message, "tool_calls": shown}
+
+
+def _read(function: Wire) -> Wire:
+    name, raw = str(function["name"]), function.get("arguments")
+    value: Any = raw
+    try:
+        value = orjson.loads(raw) if isinstance(raw, str) else raw
+    except orjson.JSONDecodeError:
+        value = None
+    if not isinstance(value, dict):
+        raw = "{}"
+    elif not isinstance(raw, str):
+        raw = orjson.dumps(value).decode()
+    return {"name": NAME.sub("_", name)[:64] or "unnamed", "arguments": raw}
 
 
 def question_and_answer(turn: Sequence[Wire]) -> tuple[str, str]:

@@ -18,6 +18,7 @@ NOTICES = {
     "plan_written": _("Done: %(done)s of %(steps)s"),
     "address_refused": _("Refused: neither you nor a search gave this address."),
     "nothing_found": _("Nothing was found for this. Looked for: %(queries)s"),
+    "no_answer": _("The model looked things up but wrote no answer. Ask again, or choose another model."),
     "lookup_failed": _(
         "What was to be looked up could not be reached just now, so there is no answer. Ask again in a moment."
     ),

@@ -215,7 +215,7 @@ def context_for(
         conversation_id=request.conversation_id,
         number=request.number,
         question=storable(request.question),
-        today=timezone.localdate(timezone=_zone(user)).isoformat(),
+        today=timezone.localdate(timezone=zone_of(user)).isoformat(),
         agent=bound.agent,
         bases=bound.bases,
         switches=switches,
@@ -278,7 +278,8 @@ def _budget(bound: Bound) -> Budget:
     return replace(most, **own)
 
 
-def _zone(user: User | None) -> ZoneInfo | None:
+def zone_of(user: User | None) -> ZoneInfo | None:
+    """Return the time zone that a person chose, None where they chose none that is known."""
     try:
         return ZoneInfo(user.time_zone) if user and user.time_zone else None
     except (ZoneInfoNotFoundError, ValueError):

@@ -12,7 +12,7 @@ from uuid import UUID
 
 import psycopg
 from django.db import DatabaseError
-from django.utils import translation
+from django.utils import timezone, translation
 
 from apps.agents import services
 from apps.agents.bindings import Bound, bind
@@ -22,7 +22,7 @@ from apps.agents.errors import TurnFailed
 from apps.agents.languages import language_of
 from apps.agents.messages import INTERRUPTED_ANSWER
 from apps.agents.notices import say
-from apps.agents.powers import context_for
+from apps.agents.powers import context_for, zone_of
 from apps.agents.turn import EventSink, TurnOutcome, TurnRequest
 from apps.common.database import in_db
 from apps.common.errors import KnowSphereError, ServiceUnavailable
@@ -106,7 +106,7 @@ async def run_turn(request: TurnRequest, *, events: EventSink, stop: asyncio.Eve
         bound.workspace.pk, request.asker.user_id, bound.agent_id, request.conversation_id, request.turn_id,
         request.asker.widget_id,
     )  # fmt: skip
-    with charged_to(caller):
+    with charged_to(caller), timezone.override(zone_of(bound.user)):  # days are the asker's own, in tools too
         return await _Turn(request, bound, events, stop, language, caller).run(saver, values)
 
 
@@ -216,7 +216,8 @@ class _Turn:
         if saver is None:
             return
         said = "".join(self.record.text) or INTERRUPTED_ANSWER
-        update = {"messages": [{"role": "assistant", "content": said}]}
+        # What was counted last is of a smaller prompt: the estimate stands for it, so that a full one is handed off.
+        update = {"messages": [{"role": "assistant", "content": said}], "prompt_tokens": 0}
         try:
             async with asyncio.timeout(SAVING_S):
                 await running.aupdate_state(config, update, as_node="generate")

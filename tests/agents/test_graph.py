@@ -240,6 +240,43 @@ async def test_an_empty_answer_is_a_failure():
         await drive(context)
 
 
+async def test_a_model_that_only_ever_calls_ends_in_a_sentence():
+    """Also where what it is told stands behind the last message, for vendors that take no two of a role."""
+    calls = [calling(call("doc_retrieval", {"query": f"leave {n}"}, f"k{n}")) for n in range(4)]
+    context, sink, requests = make_context(passages=[passage("Ten days.")], replies=calls, budget=Budget(rounds=2))
+    state = await drive(context)
+    assert sink.text == "The model looked things up but wrote no answer. Ask again, or choose another model."
+    assert state["messages"][-1] == {"role": "assistant", "content": sink.text}
+    *_open, forced, bare = requests
+    assert (forced.tool_choice, bare.tools) == ("none", [])
+    assert [message["role"] for message in forced.messages][-2:] == ["assistant", "tool"]
+    assert "<notice>\nNo more tools" in forced.messages[-1]["content"]
+    assert [place["break"] for place in context.record.requests] == ["", "", "", "changed_switch"]
+    assert "<notice>" not in str(state["messages"])
+
+    empty = [ChatDelta(finish_reason="stop")]
+    context, sink, _ = make_context(passages=[], replies=[calling(SEARCH), empty])
+    await drive(context)
+    assert sink.text == "Nothing was found for this. Looked for: “leave”"
+
+
+async def test_results_that_would_pass_the_window_are_put_away():
+    """Five readings of dense Chinese in one round: what does not fit is pointed at, and the last request fits."""
+    long = [passage(f"第{n}条：" + "员工每年享有带薪年假十天。" * 500) for n in range(5)]
+    read = [call("list_chunks", {"ids": [str(one.chunk_id)]}, f"k{n}") for n, one in enumerate(long)]
+    context, sink, requests = make_context(
+        passages=long, replies=[calling(*read), text("十天 [[c1]]。")], budget=Budget(prompt_tokens=27_852)
+    )
+    await drive(context)
+    assert sink.text == "十天 [[c1]]。"
+    results = [message["content"] for message in requests[-1].messages if message["role"] == "tool"]
+    put_away = [content for content in results if content.startswith('{"__stored":')]
+    assert len(put_away) == 1
+    assert sum(map(context.size, requests[-1].messages)) + context.fixed_tokens < 27_852
+    assert [bool(frame["ref"]) for frame in sink.of("tool.finished")].count(True) == 1
+    assert [source["n"] for source in sink.of("sources")[-1]["sources"]] == [1, 2, 3, 4, 5]
+
+
 async def test_text_before_a_call_and_after_it_is_one_answer():
     spoken = [ChatDelta(text="Let me look."), *calling(SEARCH)]
     context, sink, _ = make_context(passages=[passage("Ten days.")], replies=[spoken, text("Ten days [[c1]].")])
@@ -249,9 +286,12 @@ async def test_text_before_a_call_and_after_it_is_one_answer():
 
 async def test_a_stop_in_the_answer_keeps_what_was_said():
     stop = asyncio.Event()
-    context, sink, _ = make_context(stop=stop)
+    context, sink, _ = make_context(passages=[passage("Ten days.")], stop=stop)
 
     async def stream(request):
+        if request.messages[-1]["role"] == "user":
+            yield calling(SEARCH)[0]
+            return
         yield ChatDelta(text="Ten days ")
         stop.set()
 

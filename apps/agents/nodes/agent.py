@@ -7,11 +7,11 @@ from uuid import uuid4
 import orjson
 from langgraph.runtime import Runtime
 
-from apps.agents.answering import Reply, answer, last_request, request_for
+from apps.agents.answering import Reply, answer, closed, gap, last_request, request_for, without_tools
 from apps.agents.context import TurnContext
+from apps.agents.errors import EmptyAnswer
 from apps.agents.evidence import cited_unread, nothing_said, owes_search, owes_something
 from apps.agents.messages import INTERRUPTED_ANSWER
-from apps.agents.prompts import prompt
 from apps.agents.state import TurnState
 from apps.models.chat import Wire
 
@@ -30,25 +30,36 @@ async def agent(state: TurnState, runtime: Runtime[TurnContext]) -> dict[str, An
     """
     context = runtime.context
     request, mark = request_for(state, context, tools=context.schemas)
-    forced = exhausted(state, context, request.messages)
+    context.record.room = context.budget.prompt_tokens - _size(context, request.messages)
+    forced = exhausted(state, context)
     if forced and request.tools:
-        closing = {"role": "user", "content": prompt("answer_now")}
-        request = replace(request, messages=[*request.messages, closing], tool_choice="none")
+        request = closed(request)
     held = owes_something(state, context, forced=forced)
-    reply = await answer(context, request, final=forced, held=held)
-    if forced and not reply.content and not context.stop.is_set():
-        reply = await answer(context, replace(request, tools=[], tool_choice=None), final=True, held=held)
-    message: Wire = {"role": "assistant", "content": reply.content or INTERRUPTED_ANSWER}
+    try:
+        reply = await answer(context, request, final=forced, held=held)
+        if forced and not reply.content and not context.stop.is_set():
+            request, mark = without_tools(context, request, mark)
+            reply = await answer(context, request, final=True, held=held)
+    except EmptyAnswer:
+        if not nothing_said(context) and not (forced and context.record.rounds):
+            raise
+        reply = Reply("")
+    stopped = context.record.stopped
     calls = [] if forced else reply.tool_calls
-    if not calls and held and not context.record.stopped:
-        calls = [] if forced else _owed(state, context, reply)
-        if calls:
+    sentence = ""
+    if not calls and held:
+        owed = [] if forced else _owed(state, context, reply)
+        sentence = "" if owed or stopped else nothing_said(context)
+        if owed or (stopped and nothing_said(context)):
             reply = replace(reply, content="", held="")  # what it said stood on nothing, so nobody hears it
-        elif sentence := nothing_said(context):
-            reply = Reply(sentence, held=sentence)
-            message = {"role": "assistant", "content": sentence}
+        calls = [] if stopped else owed
+    if forced and not (reply.content or sentence or stopped):
+        sentence = gap(context.record) + context.say("no_answer")
+    if sentence:
+        reply = Reply(sentence.strip(), held=sentence)
     if reply.held:
         context.token(reply.held)
+    message: Wire = {"role": "assistant", "content": reply.content or INTERRUPTED_ANSWER}
     if calls:
         message = {"role": "assistant", "content": reply.content or None, "tool_calls": calls}
     if reply.reasoning and _is_replayed(message, context.reasoning_replay):
@@ -77,7 +88,12 @@ def _call(name: str, arguments: dict[str, Any]) -> Wire:
     return {"id": f"call_{uuid4().hex[:16]}", "type": "function", "function": {"name": name, "arguments": text}}
 
 
-def exhausted(state: TurnState, context: TurnContext, messages: list[Wire]) -> bool:
+def _size(context: TurnContext, messages: list[Wire]) -> int:
+    """Return about how many tokens a request has, its schemas and system message included."""
+    return context.fixed_tokens + sum(map(context.size, messages[1:]))
+
+
+def exhausted(state: TurnState, context: TurnContext) -> bool:
     """Return whether this call has to be the last."""
     record, budget = context.record, context.budget
     return (
@@ -88,5 +104,5 @@ def exhausted(state: TurnState, context: TurnContext, messages: list[Wire]) -> b
         or record.stale >= budget.stale
         or record.elapsed_s() >= budget.wall_s
         or record.usage.prompt + record.usage.completion >= budget.tokens
-        or sum(map(context.size, messages)) >= budget.prompt_tokens
+        or record.room <= 0
     )

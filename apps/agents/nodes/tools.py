@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from apps.agents.compaction import forget_withdrawn
 from apps.agents.context import TurnContext, TurnRecord
-from apps.agents.externalising import within_limits
+from apps.agents.externalising import POINTER, within_limits, within_room
 from apps.agents.state import TurnState, ids_of_turns
 from apps.agents.tools.catalog import Tool, ToolResult
 from apps.agents.tools.results import numbers, parts
@@ -44,6 +44,7 @@ async def tools(state: TurnState, runtime: Runtime[TurnContext]) -> dict[str, An
     calls: list[Wire] = state["messages"][-1]["tool_calls"]
     record = context.record
     record.rounds += 1
+    record.room -= POINTER * len(calls)
     before = _known(record)
     tasks = [asyncio.ensure_future(_shown(context, call)) for call in calls]
     stopping = asyncio.ensure_future(context.stop.wait())
@@ -94,6 +95,7 @@ async def _shown(context: TurnContext, call: Wire) -> ToolResult:
         text = result.text
         if result.ok and (tool := context.tools.get(name)):
             text, ref = await within_limits(context, tool, result, documents)
+            text, ref = await within_room(context, tool, result, documents, text, ref)
         if ref:
             context.record.full[call["id"]] = result.text
         result = replace(result, text=text, documents=tuple(documents))

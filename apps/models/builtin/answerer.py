@@ -67,22 +67,23 @@ async def answer(request: ChatRequest) -> AsyncGenerator[ChatDelta, None]:
     yield ChatDelta(finish_reason="stop", usage=usage)
 
 
+NOTICE = "\n\n<notice>\n"  # what the agent says behind a question whose answer is due
+
+
 def _turn(messages: Sequence[Wire]) -> tuple[str, list[Wire]]:
     """Return the question without what the prompt puts before it, and the messages after it.
 
     A question that only goes on from the one before ("and in Japan?", "那餐费呢？") takes it along.
     """
-    asked = [i for i, message in enumerate(messages) if message["role"] == "user" and not _is_notice(message)]
+    asked = [i for i, message in enumerate(messages) if message["role"] == "user"]
     if not asked:
         return "", []
-    question, *before = [CONTEXT.sub("", str(messages[i]["content"])).strip() for i in asked[:-3:-1]]
+    question, *before = [
+        CONTEXT.sub("", str(messages[i]["content"])).partition(NOTICE)[0].strip() for i in asked[:-3:-1]
+    ]
     if before and FOLLOWS.search(question):
         question = f"{before[0]} {question}"
     return question, list(messages[asked[-1] + 1 :])
-
-
-def _is_notice(message: Wire) -> bool:
-    return str(message["content"]).startswith("<notice>\n")
 
 
 def _next_call(request: ChatRequest, question: str, turn: Sequence[Wire]) -> Wire | None:
