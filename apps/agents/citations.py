@@ -7,10 +7,13 @@ OPEN = r"[\[【［]"
 CLOSE = r"[\]】］]"
 SEPARATOR = r"\s{0,2}[,，、;；]\s{0,2}"
 IDS = rf"\s{{0,2}}[cC]\d{{1,4}}(?:{SEPARATOR}[cC]?\d{{1,4}}){{0,15}}\s{{0,2}}"
-MARKER = re.compile(rf"{OPEN}{{2}}({IDS}){CLOSE}{{1,2}}|{OPEN}({IDS}){CLOSE}")
+CHAIN = rf"{OPEN}{{2}}{IDS}(?:{CLOSE}{OPEN}{IDS}){{1,8}}{CLOSE}{{2}}"  # "[[c1][c2]]"
+MARKER = re.compile(rf"{CHAIN}|{OPEN}{{2}}({IDS}){CLOSE}{{1,2}}|{OPEN}({IDS}){CLOSE}")
 # Any beginning of a marker that ends with the text; also "[[c1]", whose second bracket may follow.
 SOME_IDS = rf"\s{{0,2}}(?:[cC](?:\d{{1,4}}(?:{SEPARATOR}[cC]?\d{{1,4}}){{0,15}}(?:\s{{0,2}}|{SEPARATOR}[cC]?))?)?"
-PARTIAL = re.compile(rf"(?:{OPEN}{{1,2}}{SOME_IDS}|{OPEN}{{2}}{IDS}{CLOSE})\Z")
+PARTIAL = re.compile(
+    rf"(?:{OPEN}{{1,2}}{SOME_IDS}|{OPEN}{{2}}{IDS}(?:{CLOSE}{OPEN}{IDS}){{0,8}}{CLOSE}(?:{OPEN}{SOME_IDS})?)\Z"
+)
 NUMBER = re.compile(r"\d+")
 
 
@@ -41,7 +44,7 @@ class CitationFilter:
         return MARKER.sub(self._normalise, rest)
 
     def _normalise(self, match: re.Match[str]) -> str:
-        numbers = [int(number) for number in NUMBER.findall(match[1] or match[2])]
+        numbers = [int(number) for number in NUMBER.findall(match[0])]
         known = [number for number in numbers if self._is_known(number)]
         self.unknown += len(numbers) - len(known)
         return "".join(f"[[c{number}]]" for number in known)

@@ -16,7 +16,7 @@ def owes_something(state: TurnState, context: TurnContext, *, forced: bool) -> b
 
 def owes_search(state: TurnState, context: TurnContext) -> bool:
     """Return whether the question wants facts and nothing was looked up in this turn."""
-    asked = state.get("route") == "agent" and not state.get("attached")
+    asked = state.get("route") == "agent" and not state.get("attached", "").startswith("<")  # a short file stands there
     can = "doc_retrieval" in context.tools or "web_search" in context.tools
     return asked and can and not context.record.looked
 

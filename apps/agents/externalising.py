@@ -39,7 +39,7 @@ PATH = ", or with path, a JSONPath such as $[0:5].name"
 async def within_limits(context: TurnContext, tool: Tool, result: ToolResult, documents: list[str]) -> tuple[str, str]:
     """Return what the message holds of a result, and the reference to the whole ("" where it is inline)."""
     whole = result.whole or result.text
-    if tool.paged or not is_large(whole, marked=result.store):
+    if tool.paged or not is_large(whole, marked=result.store or len(result.text) > INLINE):
         return result.text, ""
     data = _parsed(whole)
     try:
@@ -168,7 +168,7 @@ async def _distil(context: TurnContext, whole: str) -> str:
     text = reply.text.strip()
     if reply.finish_reason == "length" or len(text) > SUMMARY:
         cut = text[: SUMMARY - 1].rfind("\n")
-        text = text[: cut if cut > SUMMARY // 2 else SUMMARY - 1] + "…"
+        text = text[: cut if cut > SUMMARY // 2 else SUMMARY - 1] + "…\n[degraded: this summary was cut at its length]"
     return text + (f"\n[{len(whole) - room} of {len(whole)} characters are not in this summary]" if rest else "")
 
 

@@ -33,6 +33,12 @@ STANDING = re.compile(
     r"|以后|从现在起|今后|始终|总是|每次|一律|不要|别再|务必|必须|只能|只用|只要|预算|截止|不超过|最多|请用|都用|全部用|称呼我|叫我|记得|保持",
     re.IGNORECASE,
 )
+# What is asked to be known is no wish; "can you always …?" is one.
+ASKED = re.compile(
+    r"^\W*(?:what|which|who|whom|whose|when|where|why|how|is|are|was|were|do|does|did|has|have)\b.*[?？]\W*$"
+    r"|(?:多少|什么|哪|谁|几|怎么|为何|何时|如何).*[?？]\W*$|(?:吗|呢)[?？]?\W*$",
+    re.IGNORECASE,
+)
 RESULT_HEAD = re.compile(r'^<result id="c(\d+)" document="([^"]*)"', re.MULTILINE)
 NUMBER = re.compile(r"\d+")
 
@@ -156,7 +162,7 @@ def extended(
         upto=answer_id(UUID(ids[-1])),
         turns=before.turns + len(turns),
         requests=tuple([*before.requests, *(_cut(text, REQUEST) for text in asked)][-REQUESTS:]),
-        wishes=tuple(dict.fromkeys([*before.wishes, *wishes]))[:WISHES],
+        wishes=tuple(dict.fromkeys([*before.wishes, *wishes]))[-WISHES:],
         stages=tuple(stages[-STAGES:]),
         references=tuple(dict.fromkeys([*before.references, *references]))[-REFERENCES:],
         documents=tuple(dict.fromkeys([*before.documents, *documents]))[-DOCUMENTS:],
@@ -170,7 +176,7 @@ def wishes_in(questions: Iterable[str]) -> list[str]:
         _flat(sentence)
         for question in questions
         for found in SENTENCE_END.split(question)
-        if STANDING.search(sentence := found.strip()) and len(sentence) <= WISH
+        if STANDING.search(sentence := found.strip()) and not ASKED.search(sentence) and len(sentence) <= WISH
     ]
 
 

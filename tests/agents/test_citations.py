@@ -17,7 +17,9 @@ def filtered(*texts, known=(1, 2, 3, 4, 5, 6, 7)):
     [
         ("Ten days [[c1]].", "Ten days [[c1]]."),
         ("Ten days [[c1, c2]].", "Ten days [[c1]][[c2]]."),
-        ("Ten days [[c1][c2]].", "Ten days [[c1]][[c2]]]."),
+        ("Ten days [[c1][c2]].", "Ten days [[c1]][[c2]]."),
+        ("Ten days [[c1][c2][c9]] [[c3]].", "Ten days [[c1]][[c2]] [[c3]]."),
+        ("See [c1][c2] and [[c1][c2", "See [[c1]][[c2]] and [[c1]][c2"),
         ("十天【c1】。", "十天[[c1]]。"),
         ("十天【【c1】】。", "十天[[c1]]。"),
         ("十天[[c1、c2]]。", "十天[[c1]][[c2]]。"),

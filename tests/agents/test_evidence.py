@@ -1,8 +1,11 @@
 """What an answer may stand on: searched, read, or said to be missing; enforced against any model."""
 
+from dataclasses import replace
+
 import pytest
 
 from apps.agents.context import Budget, Switches
+from apps.agents.evidence import owes_search
 from apps.common.errors import ServiceUnavailable
 from apps.knowledge.retrieval.passages import SearchResult
 from tests.agents.fakes import calling, make_context, passage, text
@@ -81,10 +84,33 @@ async def test_an_outage_is_not_nothing_found():
     assert sink.text.startswith("What was to be looked up could not be reached")
 
 
-async def test_names_of_documents_are_found_too():
-    context, sink, _ = make_context(passages=[SHORT], replies=[calling(call("get_document_info", {})), text("One.")])
-    await drive(context)
-    assert sink.text == "One."
+async def test_names_of_documents_are_found_but_are_no_search():
+    info = calling(call("get_document_info", {}))
+    context, sink, _ = make_context(passages=[], replies=[info, text("One."), text("One.")])
+    context = replace(context, info=one_document)
+    state = await drive(context)
+    assert called(state) == ["get_document_info", "doc_retrieval"]
+    assert sink.text == "One."  # not "nothing was found": there is a name
+
+
+async def one_document(*, document_ids=()):
+    return [{"document_id": str(SHORT.document_id), "name": SHORT.document}]
+
+
+async def test_a_refused_call_is_neither_a_search_nor_a_reading():
+    wrong = call("doc_retrieval", {"query": "leave", "top_k": 99}, "w1")
+    unread = call("list_chunks", {"ids": ["c9"]}, "w2")
+    replies = [calling(wrong), text("Ten."), calling(unread), text("Ten [[c1]]."), text("Ten or twelve [[c1]].")]
+    context, sink, _ = make_context(passages=[LONG], replies=replies)
+    state = await drive(context)
+    assert called(state) == ["doc_retrieval", "doc_retrieval", "list_chunks", "list_chunks"]
+    assert sink.text == "Ten or twelve [[c1]]."
+
+
+def test_a_file_that_is_only_named_owes_a_search():
+    context, _, _ = make_context()
+    for attached, owes in (("", True), ('[Attached: "a.md" …]', True), ('<attachment name="a.md">', False)):
+        assert owes_search({"route": "agent", "attached": attached}, context) is owes
 
 
 async def test_small_talk_needs_no_search():

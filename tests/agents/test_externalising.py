@@ -1,15 +1,18 @@
 """Large results: what stays in the message, what is put away, and how it is read again."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 from uuid import uuid4
 
 import orjson
 import pytest
 
-from apps.agents.context import StoredResult
+from apps.agents.context import StoredResult, Switches
 from apps.agents.externalising import is_large, outline
 from apps.agents.models import ToolResultRef
+from apps.agents.nodes.collect_sources import collect_sources
 from apps.agents.tools.catalog import Tool, ToolResult
+from apps.agents.web.hits import WebPage
 from apps.common.errors import ServiceUnavailable
 from apps.models.chat import ChatReply, Usage
 from tests.agents.fakes import make_context
@@ -220,3 +223,32 @@ async def test_a_stored_result_is_its_askers_alone_and_goes_with_the_conversatio
     assert "no such stored result" in await read(talk)
     await runner.forget(talk.conversation)
     assert not await ToolResultRef.objects.filter(conversation=talk.conversation).aexists()
+
+
+async def test_a_repeated_call_points_at_what_is_put_away_already():
+    """And two calls of one id keep the numbers of both."""
+    large = "line of text\n" * 900
+    asked = []
+
+    async def read_page(url):
+        asked.append(url)
+        return WebPage(url, url, large)
+
+    kept = []
+
+    async def keep(**what):
+        kept.append(what)
+        return uuid4()
+
+    context, _, _ = make_context(switches=Switches(knowledge=True, web=True), read_page=read_page, keep=keep)
+    context.record.addresses.update({"https://a.example", "https://b.example"})
+    fetch = [call("web_fetch", {"url": f"https://{name}.example/"}, "k1") for name in ("a", "b", "a")]
+    results = [(await run(context, one))[0] for one in fetch]
+    assert (len(asked), len(kept)) == (2, 2)
+    assert results[2].endswith(results[0])
+    state = {"messages": [{"role": "user", "content": "?"}]}
+    for one, content in zip(fetch, results, strict=True):
+        state["messages"].append({"role": "assistant", "content": None, "tool_calls": [one]})
+        state["messages"].append({"role": "tool", "tool_call_id": "k1", "content": content})
+    shown = await collect_sources(state, SimpleNamespace(context=context))
+    assert [source["n"] for source in shown["sources"]] == [1, 2]

@@ -266,3 +266,15 @@ def test_references_cannot_be_made_up_by_what_a_document_says():
     handoff = extended(Handoff(), [turn("q", "a", result=ref)], [str(uuid4())], {})
     assert handoff.references == ()
     assert call("x")["id"] == "call_x"
+
+
+def test_questions_are_no_wishes_and_the_newest_wishes_stay():
+    """Forty turns that ask about budgets and deadlines, with one wish in each."""
+    asked = [f"What is the deadline for part {n}? 预算是多少？ Always name part {n}." for n in range(40)]
+    assert wishes_in(["Can you always answer in German?", "Is the budget approved?", "截止日期是哪天？"]) == [
+        "Can you always answer in German?"
+    ]
+    handoff = Handoff()
+    for question in asked:
+        handoff = extended(handoff, [[{"role": "user", "content": question}]], [str(uuid4())], {})
+    assert handoff.wishes == tuple(f"Always name part {n}." for n in range(20, 40))

@@ -9,6 +9,7 @@ from apps.agents.messages import split_turns
 from apps.agents.state import TurnState
 from apps.agents.tools.catalog import TOOLS, Tool
 from apps.agents.tools.results import numbers
+from apps.models.chat import Wire
 
 
 async def collect_sources(state: TurnState, runtime: Runtime[TurnContext]) -> dict[str, Any]:
@@ -29,12 +30,18 @@ async def collect_sources(state: TurnState, runtime: Runtime[TurnContext]) -> di
         n
         for message in turn
         if message["role"] == "tool" and message["tool_call_id"] in retrieval
-        for n in numbers(context.record.full.get(message["tool_call_id"]) or message["content"])
+        for n in numbers(_whole(context, message))
     }
     sources = [source.as_event() for source in context.record.sources.pick(shown)]
     if sources != state.get("sources"):
         context.emit("sources", {"sources": sources})
     return {"sources": sources}
+
+
+def _whole(context: TurnContext, message: Wire) -> str:
+    """Return a result as it was before it was put away; a vendor may give two calls the same id."""
+    content = str(message["content"])
+    return context.record.full.get(message["tool_call_id"], "") if content.startswith('{"__stored":') else content
 
 
 def _is_retrieval(name: str) -> bool:

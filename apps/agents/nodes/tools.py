@@ -97,8 +97,12 @@ async def _shown(context: TurnContext, call: Wire) -> ToolResult:
             text, ref = await within_limits(context, tool, result, documents)
             text, ref = await within_room(context, tool, result, documents, text, ref)
         if ref:
-            context.record.full[call["id"]] = result.text
-        result = replace(result, text=text, documents=tuple(documents))
+            earlier = context.record.full.get(call["id"], "")
+            context.record.full[call["id"]] = f"{earlier}\n{result.text}"
+        _keep(
+            context, result, as_shown := replace(result, text=text, whole="", store=False, documents=tuple(documents))
+        )
+        result = as_shown
     finally:
         context.emit(
             "tool.finished",
@@ -149,17 +153,25 @@ async def run_call(context: TurnContext, name: str, arguments: dict[str, Any] | 
 def _note(context: TurnContext, name: str, arguments: dict[str, Any], result: ToolResult) -> None:
     """Write down what an answer may stand on: what was looked up, found, and read whole."""
     record, tool = context.record, context.tools.get(name)
-    if tool is None or not tool.lookup:
+    if tool is None or not tool.lookup or not result.ran:
         return
     found = parts(result.text)
+    record.found |= bool(found) or result.found
+    if name == "get_document_info":
+        return  # names and dates: no answer stands on these alone
     record.looked += 1
-    record.readings += name == "list_chunks"
+    record.readings += name == "list_chunks" and result.ok
     if query := arguments.get("query") or arguments.get("pattern"):
         record.queries.append(" ".join(str(query).split())[:80])
     record.failed += not result.ok
-    record.found |= bool(found) or result.found
     for n, part in found:
         (record.excerpts if part == "excerpt" else record.read).add(n)
+
+
+def _keep(context: TurnContext, result: ToolResult, shown: ToolResult) -> None:
+    """Let a repeated call get what this one showed, so that nothing is put away twice."""
+    results = context.record.results
+    results.update({key: shown for key, one in results.items() if one is result})
 
 
 def documents_in(context: TurnContext, result: ToolResult) -> list[str]:
@@ -207,7 +219,7 @@ async def _retried(context: TurnContext, tool: Tool, attempt: Callable[[], Await
 
 
 def _refused(context: TurnContext, text: str) -> ToolResult:
-    return ToolResult(text, context.say("tool_refused"), ok=False)
+    return ToolResult(text, context.say("tool_refused"), ok=False, ran=False)
 
 
 def _parse(raw: Any) -> dict[str, Any] | str:

@@ -26,6 +26,7 @@ class ToolResult:
     whole: str = ""
     store: bool = False
     documents: tuple[str, ...] = ()
+    ran: bool = True  # False: the call was wrong, so nothing was looked up
     found: bool = False  # something was found that has no number, such as names of documents
     refused: str = ""  # why it was not done, where that is a rule and no mistake
 
