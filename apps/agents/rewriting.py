@@ -54,12 +54,14 @@ def accepted(question: str, rewrite: str, *, earlier: str) -> bool:
     if INSTRUCTION.match(rewrite) and not INSTRUCTION.match(question):
         return False
     before, after = _words(question), _words(rewrite)
-    if set(NUMBER.findall(question)) - set(NUMBER.findall(rewrite)):
+    if not _numbers(question) <= _numbers(rewrite) <= _numbers(question) | _numbers(earlier):
+        return False
+    if not _names(question) <= set(WORD.findall(rewrite)):
         return False
     own = before - POINTERS
     if own and len(own & after) < KEPT * len(own):
         return False
-    if _qualifiers(question) - _qualifiers(rewrite):
+    if not _qualifiers(question) <= _qualifiers(rewrite) <= _qualifiers(question) | _qualifiers(earlier):
         return False
     fresh = after - before - GLUE - POINTERS - _words(earlier)
     return len(fresh) <= NEW * len(after)
@@ -79,6 +81,23 @@ QUALIFIER = re.compile(
     r"最近|最新|最热|热门|流行|最[\u3400-\u9fff]|第[一二三四五六七八九十]|首次|目前|当前|现在|今天|昨天|明天|不|没|无|仅|只|全部|所有|每|平均|总|之前|之后",
     re.IGNORECASE,
 )
+
+
+SPELLED = re.compile(
+    r"\b(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|fifty|hundred|thousand|million)\b"
+    r"|[一二两三四五六七八九十百千万亿]+(?=[个年月日天次家人份项种位条页名元岁周倍成点])",
+    re.IGNORECASE,
+)
+
+
+def _numbers(text: str) -> set[str]:
+    digits = {number.rstrip(".,") for number in NUMBER.findall(text)}
+    return digits | {found.lower() for found in SPELLED.findall(text)} - {"一"}  # that is also "a"
+
+
+def _names(text: str) -> set[str]:
+    """Return the capitalised words of a question, its first one aside."""
+    return {word for word in WORD.findall(text)[1:] if word[0].isupper() and word != "I"}
 
 
 def _qualifiers(text: str) -> set[str]:

@@ -67,6 +67,7 @@ def test_statements_in_both_languages(said, kept):
         "记住了",
         "员工应当记住以下规定",
         "请记住我的名字了吗",
+        "请记住我的名字了吗。",
     ],
 )
 def test_questions_about_memory_are_no_statements(said):
