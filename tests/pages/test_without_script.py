@@ -36,7 +36,7 @@ def test_a_question_is_asked_answered_and_followed_up(page):
 def test_a_base_is_made_and_files_are_sent(page, tmp_path):
     page.get_by_role("link", name="Knowledge").click()
     page.get_by_role("button", name="New knowledge base").first.click()  # also in the empty list
-    page.get_by_label("Name").fill("Without script")
+    page.get_by_label("Name", exact=True).fill("Without script")
     page.get_by_role("button", name="Create knowledge base").click()
     files = [tmp_path / "one.md", tmp_path / "two.md"]
     for file in files:
