@@ -99,7 +99,7 @@ async def one_document(*, document_ids=()):
 
 async def test_a_refused_call_is_neither_a_search_nor_a_reading():
     wrong = call("doc_retrieval", {"query": "leave", "top_k": 99}, "w1")
-    unread = call("list_chunks", {"ids": ["c9"]}, "w2")
+    unread = call("list_chunks", {"ids": ["c1"], "count": 99}, "w2")
     replies = [calling(wrong), text("Ten."), calling(unread), text("Ten [[c1]]."), text("Ten or twelve [[c1]].")]
     context, sink, _ = make_context(passages=[LONG], replies=replies)
     state = await drive(context)

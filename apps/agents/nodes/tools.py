@@ -160,7 +160,7 @@ def _note(context: TurnContext, name: str, arguments: dict[str, Any], result: To
     if name == "get_document_info":
         return  # names and dates: no answer stands on these alone
     record.looked += 1
-    record.readings += name == "list_chunks" and result.ok
+    record.readings += name == "list_chunks"
     if query := arguments.get("query") or arguments.get("pattern"):
         record.queries.append(" ".join(str(query).split())[:80])
     record.failed += not result.ok
@@ -199,13 +199,13 @@ async def _retried(context: TurnContext, tool: Tool, attempt: Callable[[], Await
             text = f"Error: {tool.name} did not finish within {context.budget.tool_s:g} s."
             return ToolResult(text, context.say("tool_failed"), ok=False)
         except NotFound:
-            return _refused(context, "Error: not found.")
+            return replace(_refused(context, "Error: not found."), ran=True)
         except (KnowSphereError, ConnectionError) as error:
             passing = not isinstance(error, KnowSphereError) or error.retryable
             if not passing or tried == TRIES:
                 code = error.code if isinstance(error, KnowSphereError) else "connection_lost"
                 if isinstance(error, KnowSphereError) and error.status < 500:
-                    return _refused(context, f"Error: {tool.name} ({code}): {error.message}")
+                    return replace(_refused(context, f"Error: {tool.name} ({code}): {error.message}"), ran=True)
                 text = f"Error: {tool.name} failed ({code}). Say so if the answer depends on it."
                 return ToolResult(text, context.say("tool_failed"), ok=False)
             detail = context.say("tool_retried", tool=tool.name, n=tried + 1, of=TRIES)
