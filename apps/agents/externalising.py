@@ -32,6 +32,7 @@ CHARACTERS_PER_TOKEN = 1.1  # of the densest text, Chinese
 POINTER = 200  # tokens, about, of a pointer whose summary is a beginning alone
 BEGINNING = 120  # characters of it
 NO_ROOM = "[There is no room for this in the prompt. Ask for a shorter part of it, or answer from what has been read.]"
+CUT = "…\n[degraded: this summary was cut at its length]"
 HINT = "The whole result is stored. Read parts of it with get_stored_data(ref_id, start, length){path}."
 PATH = ", or with path, a JSONPath such as $[0:5].name"
 
@@ -167,8 +168,9 @@ async def _distil(context: TurnContext, whole: str) -> str:
         return ""
     text = reply.text.strip()
     if reply.finish_reason == "length" or len(text) > SUMMARY:
-        cut = text[: SUMMARY - 1].rfind("\n")
-        text = text[: cut if cut > SUMMARY // 2 else SUMMARY - 1] + "…\n[degraded: this summary was cut at its length]"
+        room_left = SUMMARY - len(CUT)
+        cut = text[:room_left].rfind("\n")
+        text = text[: cut if cut > SUMMARY // 2 else room_left] + CUT
     return text + (f"\n[{len(whole) - room} of {len(whole)} characters are not in this summary]" if rest else "")
 
 
