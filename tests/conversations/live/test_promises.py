@@ -21,6 +21,7 @@ from apps.common.database import in_db
 from apps.common.errors import ServiceUnavailable
 from apps.conversations.models import Message
 from apps.conversations.services import start_conversation
+from apps.knowledge.models import Document
 from apps.memory.models import MemoryItem
 from apps.workspaces.models import User
 from tests.conversations.live.client import Tab
@@ -266,12 +267,16 @@ async def test_the_state_keeps_what_was_said_and_its_loss_costs_a_warning(talk, 
 
 
 async def test_today_is_the_askers_own(talk, people):
-    """Two zones whose dates are never the same."""
+    """Two zones whose dates are never the same; what was just added was added on the asker's day, in filters too."""
     async with talk() as one:
         for zone in ("Pacific/Kiritimati", "Pacific/Pago_Pago"):
             await in_db(lambda zone=zone: User.objects.filter(pk=people.ann.pk).update(time_zone=zone))
-            before = datetime.now(ZoneInfo(zone)).date()
-            await one.ask(QUESTION, Reply(tool_calls=[SEARCH]), Reply(CITED))
+            now = datetime.now(ZoneInfo(zone))
+            before = now.date()
+            await in_db(lambda now=now: Document.objects.filter(name="leave.md").update(created_at=now))
+            day = {"added_from": before.isoformat(), "added_to": before.isoformat()}
+            search = call("doc_retrieval", {"query": "annual leave", **day}, "k1")
+            assert await one.ask(QUESTION, Reply(tool_calls=[search]), Reply(CITED)) == CITED
             after = datetime.now(ZoneInfo(zone)).date()
             asked = one.sent[0]["messages"][-1]["content"]
             assert any(f"Today is {day.isoformat()}." in asked for day in (before, after)), asked
