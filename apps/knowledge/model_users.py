@@ -1,4 +1,4 @@
-"""Which knowledge bases hold vectors of configured models, or have their passages put in order by them."""
+"""Which knowledge bases hold vectors of configured models, move to them, or are put in order by them."""
 
 from collections.abc import Collection, Iterable
 from uuid import UUID
@@ -19,12 +19,14 @@ def find_in_knowledge_bases(models: Collection[ModelConfig], asker: User) -> Ite
     if not embedding and not reranking:
         return
     order = "search_profile__chosen__rerank_model"
-    wanted = Q(embedding_model__in=[key for key, _ in embedding]) | Q(**{f"{order}__in": [key for key, _ in reranking]})
+    references = [key for key, _ in embedding]
+    wanted = Q(embedding_model__in=references) | Q(next_model__in=references)
+    wanted |= Q(**{f"{order}__in": [key for key, _ in reranking]})
     seen = Exists(KnowledgeBase.objects.visible_to(asker).filter(pk=OuterRef("pk")))
     bases = KnowledgeBase.objects.filter(wanted).annotate(seen=seen)
-    for workspace, name, reference, reranker, is_seen in bases.values_list(
-        "workspace", "name", "embedding_model", order, "seen"
+    for workspace, name, reference, following, reranker, is_seen in bases.values_list(
+        "workspace", "name", "embedding_model", "next_model", order, "seen"
     ):
         for key, model in (*embedding, *reranking):
-            if key in (reference, reranker) and model.workspace_id in (None, workspace):
+            if key in (reference, following, reranker) and model.workspace_id in (None, workspace):
                 yield model.pk, Use("knowledge_base", name if is_seen else "")
