@@ -81,7 +81,10 @@ def _asked(model: ResolvedModel, question: str, answer: str) -> list[str]:
 
 
 def _headings(turn: Turn, reader: User) -> list[str]:
-    """Ask for what else was found: passages of readable documents under headings that were not cited."""
+    """Ask for what else was found: passages of readable documents under headings that were not cited.
+
+    In the question's language, where the documents have such headings.
+    """
     rows = list(Citation.objects.visible_to(reader).filter(message__turn=turn).exclude(heading="").order_by("n"))
     readable = set(
         Document.objects.visible_to(reader)
@@ -90,12 +93,11 @@ def _headings(turn: Turn, reader: User) -> list[str]:
     )
     used = {_innermost(row.heading) for row in rows if row.cited}
     names = dict.fromkeys(_innermost(row.heading) for row in rows if row.document_id in readable)
-    with translation.override(language_of(turn.question)):
-        return [
-            _("What do the documents say about “%(heading)s”?") % {"heading": name}
-            for name in names
-            if name and name not in used and len(name) <= LONGEST // 2
-        ][:MOST]
+    language = language_of(turn.question)
+    fresh = [name for name in names if name and name not in used and len(name) <= LONGEST // 2]
+    own = [name for name in fresh if language_of(name) == language]
+    with translation.override(language):
+        return [_("What do the documents say about “%(heading)s”?") % {"heading": name} for name in own or fresh][:MOST]
 
 
 def _innermost(path: str) -> str:

@@ -73,6 +73,18 @@ def test_without_a_model_they_come_from_headings_that_were_found_and_not_used(cl
     assert suggestions(client, turn) == ["What do the documents say about “How often”?"]
 
 
+@pytest.mark.parametrize(("question", "expected"), [("How?", "How often"), ("怎么做？", "多久一次")])
+def test_headings_are_in_the_questions_language_where_there_are_such(client, ann, turn, handbook, question, expected):
+    found = Citation.objects.get(n=1)
+    Turn.objects.filter(pk=turn.pk).update(question=question)
+    Citation.objects.filter(n=1).update(cited=False)
+    found.pk, found.n, found.cited, found.heading = None, 9, False, "指南 > 多久一次"
+    found.save()
+    client.force_login(ann)
+    (only,) = suggestions(client, turn)
+    assert expected in only
+
+
 def test_nothing_is_learned_of_documents_that_may_not_be_read(client, ann, turn, handbook):
     from apps.knowledge.models import Document
 
