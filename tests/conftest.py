@@ -41,6 +41,15 @@ def _own_ledger():
     pacing.forget()
 
 
+@pytest.fixture(autouse=True)
+def _own_language():
+    """Leave no language and no time zone behind: a request of the test client activates the person's for its thread."""
+    from django.utils import timezone, translation
+
+    translation.deactivate()
+    timezone.deactivate()
+
+
 @pytest.fixture
 def data_folder():
     """The folder of public test data; tests that need it are skipped without."""
