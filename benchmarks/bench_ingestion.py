@@ -9,6 +9,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from functools import cache, partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -168,9 +169,12 @@ def run() -> list[Ratio]:
         workspace = create_workspace(name="Bench", owner=person)
         base = services.create_knowledge_base(workspace=workspace, name="Bench", actor=person)
 
+        numbers = count(1)
+
         def add(content: Any, where: Any = base) -> Document:
             file = ContentFile(content.encode()) if isinstance(content, str) else content
-            return services.add_document(knowledge_base=where, file=file, name="notice.md", actor=person)
+            name = f"notice-{next(numbers)}.md"  # as files that people have
+            return services.add_document(knowledge_base=where, file=file, name=name, actor=person)
 
         def read(document: Document) -> None:
             services.parse_document(document=document)

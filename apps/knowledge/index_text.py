@@ -65,10 +65,11 @@ def fold(text: str) -> str:
 def terms(text: str) -> Iterator[str]:
     """Yield the terms of a passage, repeated as often as they occur, without stop words."""
     for piece in _PIECES.finditer(fold(text)):
-        found = _cjk_terms(piece.group()) if piece.lastgroup == "cjk" else _word_terms(piece.group())
-        for term, _ in found:
-            if term not in STOP_WORDS and len(term) <= LONGEST_TERM:
-                yield term
+        run = piece.group()
+        if piece.lastgroup == "cjk":
+            yield from _kept(_cjk_terms(run))
+        else:
+            yield from _known_word(run) if len(run) <= LONGEST_TERM else _kept(_word_terms(run))
 
 
 def postings(text: str) -> dict[str, float]:
@@ -146,6 +147,15 @@ def _word_terms(word: str) -> Iterator[tuple[str, bool]]:
     for part in parts:
         if len(part) > 1 or part == word:
             yield (_stem(part) if part.isascii() and part.isalpha() else part), True
+
+
+def _kept(found: Iterator[tuple[str, bool]]) -> tuple[str, ...]:
+    return tuple(term for term, _ in found if term not in STOP_WORDS and len(term) <= LONGEST_TERM)
+
+
+@lru_cache(maxsize=50_000)
+def _known_word(word: str) -> tuple[str, ...]:
+    return _kept(_word_terms(word))
 
 
 @lru_cache(maxsize=1)

@@ -17,6 +17,7 @@ from django.db import connection, transaction
 from django.db.models import Model, Q
 from django.utils import timezone
 
+from apps.common.database import run
 from apps.common.text import storable
 from apps.knowledge.chunkers.drafts import PARENT, ChunkDraft
 from apps.knowledge.errors import EmbeddingSwitched
@@ -31,7 +32,6 @@ from apps.knowledge.models import (
     PassageTokens,
     Posting,
     RetrievedPassage,
-    StagedVector,
 )
 from apps.knowledge.retrieval import vector_indexes
 
@@ -143,16 +143,16 @@ def _commit(document: Document, rows: _Rows, *, model: str, **fields: Any) -> bo
         vector_indexes.set_aside(document.knowledge_base_id, document.knowledge_base.dimensions, rows.embedded)
     with transaction.atomic():
         model_now = _model_now(document)
-        if model_now is None or not document.mine().update(**settled):
+        counts = {"chunk_count": settled["chunk_count"], "failed_chunks": settled["failed_chunks"]}
+        if model_now is None or not document.end(settled, **counts):
             return False
         if model_now != model:
             raise EmbeddingSwitched
-        document.record_attempt(chunk_count=settled["chunk_count"], failed_chunks=settled["failed_chunks"])
         if replaced:
             _erase_chunks(document.pk)
             _mark_applied(document, rows.changed)
             _carry_images(document, fresh=settled["markdown_key"] != document.markdown_key)
-        StagedVector.objects.filter(document=document).delete()
+        run("DELETE FROM knowledge_stagedvector WHERE document_id = %s", [document.pk])
         copy_rows(Chunk, CHUNK_COLUMNS, _blocks(rows.chunks))
         copy_rows(ChunkVector, VECTOR_COLUMNS, _blocks(rows.vectors))
         copy_rows(PassageTokens, SIGN_COLUMNS, _blocks(rows.tokens))
@@ -168,13 +168,8 @@ def _blocks(file: IO[bytes]) -> Iterator[bytes]:
 
 def _model_now(document: Document) -> str | None:
     """Return the model that the base, if there is one, goes by until the transaction ends: a move waits for that."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT embedding_model FROM knowledge_knowledgebase WHERE id = %s AND deleted_at IS NULL FOR SHARE",
-            [document.knowledge_base_id],
-        )
-        (model,) = cursor.fetchone() or (None,)
-        return model
+    statement = "SELECT embedding_model FROM knowledge_knowledgebase WHERE id = %s AND deleted_at IS NULL FOR SHARE"
+    return next((model for (model,) in run(statement, [document.knowledge_base_id])), None)
 
 
 def _carry_images(document: Document, *, fresh: bool) -> None:
@@ -233,10 +228,13 @@ POSTING_COLUMNS = "knowledge_base_id, term, chunk_id, document_id, weight"
 
 def copy_rows(model: type[Model], columns: str, rows: Iterator[bytes]) -> None:
     """Write rows that are laid out in PostgreSQL's binary format, without header and trailer."""
+    first = next(rows, b"")
+    if not first:
+        return
     statement = f'COPY "{model._meta.db_table}" ({columns}) FROM STDIN (FORMAT binary)'
     # Django does not know ``copy``: without the wrapper its errors would be psycopg's own.
     with connection.cursor() as cursor, connection.wrap_database_errors, cursor.copy(statement) as copy:
-        copy.write(HEADER)
+        copy.write(HEADER + first)
         for block in rows:
             copy.write(block)
         copy.write(TRAILER)

@@ -10,10 +10,12 @@ from uuid import UUID
 
 import orjson
 from django.db.models import Model, QuerySet
+from django.utils import timezone
 
 from apps.common import logs
-from apps.common.database import in_db, set_local
+from apps.common.database import in_db, prepared_values, run, set_local
 from apps.workspaces import rights
+from apps.workspaces.doors import DoorQuery
 from apps.workspaces.models import AuditEvent
 from apps.workspaces.principals import Principal, Who
 
@@ -24,6 +26,9 @@ COLUMNS = (
     *("id", "at", "kind", "actor_id", "credential_id", "action"),
     *("target_kind", "target_id", "target_name", "right", "ip", "details"),
 )
+FIELDS = AuditEvent._meta.concrete_fields
+ADD = "INSERT INTO workspaces_auditevent ({}) VALUES ({})"
+ROLE = DoorQuery(lambda who, place: rights.memberships(who).filter(workspace=place).values("role", "support_until"))
 
 
 def record(
@@ -49,7 +54,9 @@ def record(
     """
     principal = Principal.of(who)
     right = right or _by_share(right_of(principal, workspace_id), target)
-    _event(action, principal, workspace_id, target, name, right, details).save(force_insert=True)
+    event = _event(action, principal, workspace_id, target, name, right, details)
+    columns, values = prepared_values(AuditEvent, {field.name: getattr(event, field.attname) for field in FIELDS})
+    run(ADD.format(", ".join(columns), ", ".join(["%s"] * len(columns))), values)
 
 
 def _event(
@@ -71,6 +78,7 @@ def _event(
         target_id=target.pk if target is not None and isinstance(target.pk, UUID) else None,
         target_name=name[:255],
         right=right,
+        at=timezone.now(),
         ip=logs.client_ip.get(),
         details=details,
     )
@@ -119,10 +127,8 @@ def right_of(principal: Principal, workspace_id: UUID | None) -> str:
     """Return the role that one acts by in a workspace; "support" is an operator's visit."""
     if workspace_id is None or principal.user_id is None:
         return ""
-    found = rights.memberships(principal).filter(workspace=workspace_id).first()
-    if found is None:
-        return ""
-    return "support" if found.support_until else str(found.role)
+    found = run(*ROLE.statement(principal, place=workspace_id))
+    return next(("support" if visit else str(role) for role, visit in found), "")
 
 
 # Part of the statement that begins a turn: no question is begun without its entry. The right is looked up there.

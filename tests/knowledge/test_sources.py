@@ -73,8 +73,9 @@ def texts(document):
     return [chunk.text for chunk in Chunk.objects.filter(document=document, level=0).order_by("ordinal")]
 
 
-def test_a_page_is_fetched_by_the_worker_and_found_by_its_title(page, site):
+def test_a_page_is_fetched_by_the_worker_and_found_by_its_title(page, site, caplog):
     document = page()
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]
     assert (document.error_code, document.error_details) == ("", {})
     assert (document.status, document.kind, document.name) == (Status.INDEXED, "web", "Opening hours")
     assert document.source_url == f"http://{site.address}/hours"

@@ -152,7 +152,7 @@ def _parse(work: Work, password: str) -> None:
         if page:
             discard(page["file"])
         raise
-    if page:
+    if page and replaced:
         discard(replaced)
     if abandoned and abandoned != document.markdown_key:
         discard(abandoned)
@@ -226,10 +226,11 @@ def _keep(work: Work, parsed: Parsed, page: dict[str, Any]) -> None:
 
 def _settled(document: Document, status: Document.Status, page: dict[str, Any], **fields: Any) -> bool:
     """Settle the step; of a page that was fetched, count what it takes up. NoRoom: nothing is settled."""
+    if not page:
+        return document.settle(status, **fields)
     try:
         with transaction.atomic():
-            if page:
-                count_storage(document, page["size_bytes"] - document.size_bytes)
+            count_storage(document, page["size_bytes"] - document.size_bytes)
             settled = document.settle(status, **fields, **page)
             if not settled:
                 transaction.set_rollback(True)
@@ -275,9 +276,8 @@ def _put_back(document: Document, error: DocumentFailure) -> None:
     """Have a claimed document indexed once more, at once; the attempt says why it was stopped."""
     settled = document.settlement(Status.PARSED)
     with transaction.atomic():
-        if not document.mine().update(**settled):
+        if not document.end(settled, error.code, outcome="cancelled"):
             raise LeaseLost
-        document.record_attempt(error.code, outcome="cancelled")
         enqueue(document)
     document.take(settled)
 

@@ -12,6 +12,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import F
 from django.utils import timezone
 
+from apps.common.database import run
 from apps.common.errors import NotFound
 from apps.common.text import display_name
 from apps.knowledge.errors import EmptyFile, FileTooLarge, SameContent, SameName
@@ -24,6 +25,13 @@ from apps.workspaces.models import User
 from apps.workspaces.services import quotas
 
 IfSameName = Literal["keep", "replace", "ask"]
+
+NAMESAKE = """
+    SELECT id FROM knowledge_document
+    WHERE knowledge_base_id = %s AND folder_id IS NOT DISTINCT FROM %s AND name = %s AND deleted_at IS NULL
+        AND sha256 <> %s
+    ORDER BY id LIMIT 1
+"""
 
 
 def add_document(
@@ -200,9 +208,13 @@ def _same_content(knowledge_base: KnowledgeBase, digest: str) -> Document | None
 
 
 def _namesake(knowledge_base: KnowledgeBase, folder: Folder | None, name: str, digest: str) -> Document | None:
-    """Return the document of this name in this folder that has other content."""
-    named = Document.objects.filter(knowledge_base=knowledge_base, folder=folder, name=name, deleted_at__isnull=True)
-    return named.exclude(sha256=digest).select_related("knowledge_base").first()
+    """Return the document of this name in this folder that has other content; mostly there is none."""
+    there = run(NAMESAKE, [knowledge_base.pk, folder.pk if folder else None, name, digest])
+    return (
+        Document.objects.select_related("knowledge_base").filter(pk__in=[pk for (pk,) in there]).first()
+        if there
+        else None
+    )
 
 
 def _numbered(knowledge_base: KnowledgeBase, folder: Folder | None, name: str) -> str:

@@ -33,11 +33,11 @@ def store(document: Document, pictures: Sequence[Picture]) -> list[str]:
 
 def replace_pending(document: Document, pictures: Sequence[Picture], keys: Sequence[str]) -> list[str]:
     """Write rows for the generation in the making, in place of an earlier attempt's; return the keys of those."""
-    generation = document.generation + 1
-    pending = DocumentImage.objects.filter(document=document, generation=generation)
-    replaced = list(pending.values_list("key", flat=True)) if document.attempt > 1 else []
-    if replaced:
-        pending.delete()
+    generation, replaced = document.generation + 1, list[str]()
+    if document.attempt > 1:
+        pending = DocumentImage.objects.filter(document=document, generation=generation)
+        replaced = list(pending.values_list("key", flat=True))
+        pending.filter(key__in=replaced).delete()
     if pictures:
         DocumentImage.objects.bulk_create(
             DocumentImage(

@@ -156,6 +156,8 @@ def _settle_failure(document: Document, failed: Document.Status, error: Exceptio
         logger.warning("document %s: the database went away", document.pk)
         return
     found = as_failure(document, error)
+    if document.status not in Document.FAILED:  # the step itself was settled: what it made stands
+        return
     if not document.settle(failed, found.code, {**found.details}):
         logger.warning("document %s: %s, but the claim is no longer ours", document.pk, found.code)
 
