@@ -62,14 +62,15 @@ def fold(text: str) -> str:
     return unicodedata.normalize("NFC", _LATIN_MARKS.sub("", unicodedata.normalize("NFD", text)))
 
 
-def terms(text: str) -> Iterator[str]:
-    """Yield the terms of a passage, repeated as often as they occur, without stop words."""
-    for piece in _PIECES.finditer(fold(text)):
-        run = piece.group()
-        if piece.lastgroup == "cjk":
-            yield from _kept(_cjk_terms(run))
+def terms(text: str) -> list[str]:
+    """Return the terms of a passage, as often as they occur, without stop words."""
+    found: list[str] = []
+    for run, word in _PIECES.findall(fold(text)):
+        if run:
+            found += _kept(_cjk_terms(run))
         else:
-            yield from _known_word(run) if len(run) <= LONGEST_TERM else _kept(_word_terms(run))
+            found += _known_word(word) if len(word) <= LONGEST_TERM else _kept(_word_terms(word))
+    return found
 
 
 def postings(text: str) -> dict[str, float]:
