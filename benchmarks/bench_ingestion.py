@@ -158,7 +158,7 @@ def run() -> list[Ratio]:
     from django.core.files.storage import default_storage
 
     from apps.knowledge import services
-    from apps.knowledge.models import ChunkVector, Document
+    from apps.knowledge.models import Chunk, ChunkVector, Document
     from apps.knowledge.retrieval import vector_indexes
     from apps.workspaces.models import User
     from apps.workspaces.services import create_workspace
@@ -203,6 +203,7 @@ def run() -> list[Ratio]:
         grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
         large.refresh_from_db()
         assert large.status == Document.Status.INDEXED, large.error_code
+        chunks = Chunk.objects.filter(document=large).count()
         assert vector_indexes.maintain(large=1_000, small=100).built
         more = add(text(8, MORE_BYTES))
         read(more)
@@ -222,7 +223,7 @@ def run() -> list[Ratio]:
         Ratio(
             f"  that index built again over {counted:,}, against 1,000/s", rebuilt_s * 1000 / counted, 1.0, "ms", 1.0
         ),
-        Ratio("an 8 MB text, against 1 MB/s", seconds, LARGE_BYTES / 1e6, "s", 1.0),
+        Ratio("an 8 MB text read, cut and stored, against 1,000 chunks/s", seconds, chunks / 1_000, "s", 1.0),
         Ratio("an 8 MB text, memory added, against 100 MB", grown, 100.0, "MB", 1.0),
         Ratio("a 100 MB text read, cut and stored, memory added, against 100 MB", vast_mb, 100.0, "MB", 1.0),
     ]

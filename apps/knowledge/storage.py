@@ -45,7 +45,7 @@ HEADER = b"PGCOPY\n\xff\r\n\x00" + bytes(8)
 TRAILER = b"\xff\xff"
 BUFFER_ROWS = 2_000  # vectors laid out at a time
 BUFFER_BYTES = 1 << 18
-IN_MEMORY_BYTES = 16 << 20  # of postings; more go through a temporary file
+IN_MEMORY_BYTES = 4 << 20  # of a kind of rows; more go through a temporary file
 
 # The columns of fixed width that come first.
 _CHUNK = Struct("!h i16s i16s i16s ii ih ii i16s i? i?")

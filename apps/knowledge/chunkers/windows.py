@@ -14,7 +14,7 @@ from typing import TextIO
 from apps.knowledge.chunkers.blocks import FENCE, HEADING, LONGEST_HEADING, LONGEST_MARK, Block, blocks
 from apps.knowledge.chunkers.drafts import ChunkDraft, PageMark
 
-LONGEST = 2_000_000  # characters from which a heading ends a window; twice as many: a blank line; four times: any line
+LONGEST = 1_000_000  # characters from which a heading ends a window; twice as many: a blank line; four times: any line
 Heading = tuple[int, str]  # level, title
 
 
