@@ -259,6 +259,7 @@ FILE_UPLOAD_DIRECTORY_PERMISSIONS = 0o700
 FILE_UPLOAD_HANDLERS = ["apps.common.bodies.UploadHandler"]
 MAX_UPLOAD_BYTES = environment.whole("MAX_UPLOAD_MB", 200, least=1) * 1024 * 1024
 DATA_UPLOAD_MAX_NUMBER_FILES = 1000
+DATA_UPLOAD_MAX_NUMBER_FIELDS = 12_000  # a list of 5,000 questions with their answers is saved as one form
 
 # The REST API (docs/api.md)
 REST_FRAMEWORK = {

@@ -45,7 +45,7 @@ def recognised(pictures: Sequence[Picture], check: Callable[[], None], progress:
 
 
 def described(
-    pictures: Sequence[Picture], workspace_id: UUID | None, progress: Progress
+    pictures: Sequence[Picture], workspace_id: UUID | None, check: Callable[[], None], progress: Progress
 ) -> tuple[dict[str, str], gateway.ModelError | None]:
     """Return what a vision model sees in pictures, by their names, and the error that ended it early.
 
@@ -59,7 +59,7 @@ def described(
     for done, picture in enumerate(visible):
         progress("describing", done / len(visible))
         try:
-            texts[picture.name] = describing.described(model, picture)
+            texts[picture.name] = describing.described(model, picture, check)
         except gateway.ModelError as error:
             return texts, error
     return texts, None

@@ -40,7 +40,7 @@ def transcribed(file: IO[bytes], content_type: str, *, workspace_id: UUID | None
     check()
     try:
         # vendors go by the ending, and the file's own name is not theirs to know
-        text = gateway.transcribe_now(model, audio, file_name=f"recording.{ENDINGS[content_type]}")
+        text = gateway.transcribe_now(model, audio, file_name=f"recording.{ENDINGS[content_type]}", check=check)
     except gateway.ModelError as error:
         raise TranscriptionFailed(model=model.name, reason=error.details.get("reason", error.code)) from error
     markdown = tidy(legible(text)).strip()
@@ -57,9 +57,9 @@ def vision_model(workspace_id: UUID | None) -> ResolvedModel | None:
         return None
 
 
-def described(model: ResolvedModel, picture: Picture) -> str:
+def described(model: ResolvedModel, picture: Picture, check: Callable[[], None]) -> str:
     """Return what a picture shows, in a few sentences. Raises gateway.ModelError."""
-    said = gateway.describe_now(model, picture.data, media_type=picture.media_type, prompt=_prompt())
+    said = gateway.describe_now(model, picture.data, media_type=picture.media_type, prompt=_prompt(), check=check)
     return tidy(legible(said)).strip()
 
 

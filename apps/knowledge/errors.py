@@ -6,6 +6,7 @@ A document that failed stores the code and details; ``failure`` turns them back 
 from typing import Any
 
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import ngettext
 
 from apps.common.errors import Conflict, InvalidInput, KnowSphereError
 
@@ -261,6 +262,21 @@ class SameName(Conflict):
 
     code = "same_name"
     user_message = _("There is a document “%(name)s” with other content here. Replace it, or keep both.")
+
+    @property
+    def message(self) -> str:
+        """The sentence, and what becomes of the passages that people changed there, where they did."""
+        count = self.details.get("changed_passages", 0)
+        if not count:
+            return super().message
+        told = ngettext(
+            "People changed %(count)s passage in it: where the new content has no passage with the very same text, "
+            "the change is listed and not applied.",
+            "People changed %(count)s passages in it: where the new content has no passage with the very same text, "
+            "a change is listed and not applied.",
+            count,
+        )
+        return f"{super().message} {told % {'count': count}}"
 
 
 class SameContent(Conflict):

@@ -126,7 +126,7 @@ def _captioned(
     metadata = dict(parsed.metadata)
     itself = "picture" in metadata
     texts = {} if itself else captions.recognised(parsed.pictures, check, progress)
-    seen, error = captions.described(parsed.pictures, workspace_id, progress)
+    seen, error = captions.described(parsed.pictures, workspace_id, check, progress)
     if error:
         metadata["not_described"] = error.code
         if itself and not without_references(parsed.markdown).strip():

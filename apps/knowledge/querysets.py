@@ -140,14 +140,17 @@ class DocumentQuerySet(models.QuerySet["Document"]):
         return self.filter(pk__in=[found for text in ids[:100] if (found := _uuid(text))])
 
     def with_changes(self) -> Self:
-        """Add ``edited_passages`` and ``disabled_passages``, of those that people changed."""
+        """Add ``edited_passages`` and ``disabled_passages`` of those that people changed, and ``lost_changes``."""
         from apps.knowledge.models import ChunkOverride
 
-        changes = ChunkOverride.objects.in_use().filter(document=OuterRef("pk")).order_by().values("document")
-        edited, disabled = changes.exclude(text=""), changes.filter(disabled=True)
+        changes = ChunkOverride.objects.filter(document=OuterRef("pk")).order_by().values("document")
+        kinds = {
+            "edited_passages": changes.filter(applied=True).exclude(text=""),
+            "disabled_passages": changes.filter(applied=True, disabled=True),
+            "lost_changes": changes.filter(applied=False),
+        }
         return self.annotate(
-            edited_passages=Coalesce(Subquery(edited.annotate(n=Count("pk")).values("n")), 0),
-            disabled_passages=Coalesce(Subquery(disabled.annotate(n=Count("pk")).values("n")), 0),
+            **{name: Coalesce(Subquery(found.annotate(n=Count("pk")).values("n")), 0) for name, found in kinds.items()}
         )
 
     def counts(self) -> dict[str, int]:
@@ -196,9 +199,16 @@ class ChunkOverrideQuerySet(models.QuerySet["ChunkOverride"]):
         return self.filter(applied=True)
 
     def counts(self) -> dict[str, int]:
-        """Return how many passages are changed: ``total``, ``edited``, ``disabled``; one may be both."""
+        """Return how many changed passages there are: ``total``, ``edited``, ``disabled``; one may be both.
+
+        ``lost`` are those changes that the newest generation has no passage for; the others do not count them.
+        """
+        there = Q(applied=True)
         return self.aggregate(
-            total=Count("pk"), edited=Count("pk", filter=~Q(text="")), disabled=Count("pk", filter=Q(disabled=True))
+            total=Count("pk", filter=there),
+            edited=Count("pk", filter=there & ~Q(text="")),
+            disabled=Count("pk", filter=there & Q(disabled=True)),
+            lost=Count("pk", filter=~there),
         )
 
 

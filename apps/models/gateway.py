@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from django.utils.module_loading import import_string
 
+from apps.common.waiting import while_wanted
 from apps.models import embedding, reranking, streaming
 from apps.models.accounting import CANCELLED, Meter, metered
 from apps.models.budgets import paid
@@ -79,7 +80,6 @@ T = TypeVar("T")
 DOWN = (ModelUnavailable, ModelTimeout, ModelOverloaded)
 DESCRIPTION_TOKENS = 1_000
 BYTES_A_TOKEN = 2_000  # of compressed speech, roughly; budgets hold as much until the vendor has counted
-CHECK_EVERY_S = 0.25
 ANSWERER = "apps.models.builtin.answerer.answer"
 
 
@@ -270,14 +270,20 @@ def chat_now(model: ResolvedModel, request: ChatRequest) -> ChatReply:
     return asyncio.run(_and_close(chat(model, request)))
 
 
-def describe_now(model: ResolvedModel, image: bytes, *, media_type: str, prompt: str) -> str:
-    """Do what ``describe`` does, for callers without an event loop: the worker and commands."""
-    return asyncio.run(_and_close(describe(model, image, media_type=media_type, prompt=prompt)))
+def describe_now(
+    model: ResolvedModel, image: bytes, *, media_type: str, prompt: str, check: Callable[[], None] = lambda: None
+) -> str:
+    """Do what ``describe`` does, for callers without an event loop; ``check`` as in ``embed_now``."""
+    said = describe(model, image, media_type=media_type, prompt=prompt)
+    return asyncio.run(_and_close(while_wanted(said, check)))
 
 
-def transcribe_now(model: ResolvedModel, audio: bytes, *, file_name: str, language: str = "") -> str:
-    """Do what ``transcribe`` does, for callers without an event loop: the worker and commands."""
-    return asyncio.run(_and_close(transcribe(model, audio, file_name=file_name, language=language)))
+def transcribe_now(
+    model: ResolvedModel, audio: bytes, *, file_name: str, language: str = "", check: Callable[[], None] = lambda: None
+) -> str:
+    """Do what ``transcribe`` does, for callers without an event loop; ``check`` as in ``embed_now``."""
+    said = transcribe(model, audio, file_name=file_name, language=language)
+    return asyncio.run(_and_close(while_wanted(said, check)))
 
 
 async def embed(model: ResolvedModel, texts: Sequence[str], *, purpose: str, partial: bool = False) -> "Vectors":
@@ -319,19 +325,7 @@ def embed_now(
         with metered(model, purpose) as meter:
             meter.add(_estimated(texts))
             return embedder.embed_now(list(texts), purpose=purpose)
-    return asyncio.run(_and_close(_checked(embed(model, texts, purpose=purpose, partial=partial), check)))
-
-
-async def _checked(work: Coroutine[Any, Any, T], check: Callable[[], None]) -> T:
-    """Await a call, looking meanwhile whether it is still wanted."""
-    task = asyncio.ensure_future(work)
-    try:
-        while not (await asyncio.wait([task], timeout=CHECK_EVERY_S))[0]:
-            check()
-        return task.result()
-    finally:
-        task.cancel()  # a call that is over does not mind
-        await asyncio.wait([task])
+    return asyncio.run(_and_close(while_wanted(embed(model, texts, purpose=purpose, partial=partial), check)))
 
 
 def embed_with_tokens_now(

@@ -169,6 +169,17 @@ async def test_pages_are_read_for_their_main_text(site):
             await read_page(f"{site.url}{path}")
 
 
+async def test_a_pdf_waits_no_longer_than_a_while_for_files_of_others(site, monkeypatch):
+    from apps.agents.web import pages
+    from apps.knowledge.sandbox import reader
+
+    monkeypatch.setattr(pages, "WAIT_S", 0.05)
+    site.answers["/a"] = (200, "application/pdf", b"%PDF-1.4 broken")
+    with reader._channel.lock, pytest.raises(PageUnreadable) as refused:
+        await read_page(f"{site.url}/a")
+    assert "other files" in refused.value.message
+
+
 @pytest.mark.parametrize(
     "url",
     ["http://127.0.0.1:1/", "http://[::1]/", "http://169.254.169.254/", "http://2130706433/", "file:///etc/passwd"],

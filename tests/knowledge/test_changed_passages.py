@@ -51,6 +51,15 @@ def test_an_edited_passage_answers_when_it_is_indexed_and_goes_back(ingest, ann)
         services.edit_chunk(chunk=passages(document)[0], text="x" * 20_001, actor=ann)
 
 
+def test_a_passage_that_answers_is_disabled_though_its_document_could_not_be_read_again(ingest, ann):
+    document = ingest(TEXT)
+    Document.objects.update(status="error_parsing", error_code="parse_timeout")
+    first = passages(document)[0]
+    services.disable_chunk(chunk=first, actor=ann)
+    assert findable(first) == (False, False)
+    assert Document.objects.get().error_code == "parse_timeout"
+
+
 def test_a_document_in_work_is_left_alone(ingest, ann):
     document = ingest(TEXT)
     Document.objects.update(status="indexing")

@@ -96,6 +96,16 @@ def test_broken_pdf_parts_cost_no_more_than_themselves():
         assert "Still readable" in read(data, "a.pdf").markdown
 
 
+def test_a_page_that_is_broken_costs_itself_and_is_named():
+    from apps.knowledge.extraction import extract
+
+    data = pdf([[(60, 700, 12, "The first page")], [(60, 700, 12, "The second page")]])
+    second = list(re.finditer(rb"<</Type/Page/Parent[^\n]*>>", data))[1].group()
+    found = extract(io.BytesIO(data.replace(second, b"(x)".ljust(len(second)))), "application/pdf")
+    assert found.markdown == "The first page"
+    assert found.metadata["unread_pages"] == [2]
+
+
 def test_a_table_that_goes_on_without_its_header_belongs_to_what_it_began_with():
     from tests.knowledge.files import ruled
 

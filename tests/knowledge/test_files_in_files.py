@@ -38,6 +38,17 @@ def test_a_message_is_its_headers_its_body_once_and_its_attachments():
     assert parsed.metadata["title"] == "会议 notes"
 
 
+def test_attachments_that_could_not_be_read_are_named():
+    message = EmailMessage()
+    message["Subject"] = "Tools"
+    message.set_content("See below.\n")
+    for name, data in (("tool.exe", b"MZ\x90\x00" + bytes(300)), ("b.pdf", b"%PDF-1.4 broken")):
+        message.add_attachment(data, maintype="application", subtype="octet-stream", filename=name)
+    assert read(message.as_bytes(), "a.eml").metadata["unread"] == "tool.exe, b.pdf"
+    packed = read(zipped({"inner.eml": message.as_bytes(), "c.exe": b"MZ\x90\x00" + bytes(300)}), "a.zip")
+    assert packed.metadata["unread"] == "tool.exe, b.pdf, c.exe"
+
+
 def test_a_mailbox_is_its_messages():
     box = b"From a@b Mon Jan 1 00:00:00 2024\n" + mail("One") + b"\nFrom c@d Tue Jan 2 00:00:00 2024\n" + mail("Two")
     parsed = read(box, "a.mbox")

@@ -239,7 +239,8 @@ def test_files_without_a_row_are_swept_and_others_stay(ingest, monkeypatch):
     from django.core.files.base import ContentFile
 
     orphans = [f"{folder}/{uuid4()}/original", f"{folder}/{document.pk}/left.md"]
-    for orphan in orphans:
+    others = f"{folder}/lost+found/x"  # of a program that knows nothing of documents
+    for orphan in (*orphans, others):
         default_storage.save(orphan, ContentFile(b"x"))
     assert sweep_files() == 0
     monkeypatch.setattr(sweeping, "ORPHAN_AFTER", timedelta(0))
@@ -247,3 +248,4 @@ def test_files_without_a_row_are_swept_and_others_stay(ingest, monkeypatch):
     assert not any(default_storage.exists(orphan) for orphan in orphans)
     assert default_storage.exists(document.markdown_key)
     assert default_storage.exists(document.file.name)
+    assert default_storage.exists(others)

@@ -48,9 +48,64 @@ def test_the_encoding_is_found(data, text, encoding):
     assert decode(data) == (text, encoding)
 
 
+LATIN = {
+    "cp1252": (
+        "Où l'accord d'entreprise prévoit déjà autre chose ; ça dépend, à côté.",
+        "Não há exceções para a região; as informações estão à disposição.",
+        "Perché è così? La città è già più grande, però può aspettare.",
+        "På måndag får du läsa mer om försäkringen för året.",
+        "Größere Ausgaben müssen genehmigt werden.",
+        "It’s the company’s policy – “don’t” means don’t.",
+        "don’t",
+        "§ 5, 20 °C ± 1",
+    ),
+    "cp1250": (
+        "Příliš žluťoučký kůň úpěl ďábelské ódy.",
+        "Każdy pracownik ma prawo do urlopu. Proszę złożyć wniosek.",
+        "Az előleg elszámolása kötelező, a számlákat űrlappal kell benyújtani.",
+    ),
+    "cp1254": ("Her çalışanın yıllık izin hakkı vardır; müşteri şikâyetleri için başvuru gereklidir.",),
+    "cp850": ("Größere Ausgaben müssen natürlich genehmigt werden.",),
+    "cp1251": ("Привет, это русский документ о правилах отпуска компании.",),
+}
+
+
+def test_letters_of_europe_are_told_apart_by_the_languages_that_write_with_them():
+    wrong = [
+        (encoding, text, decode(text.encode(encoding)))
+        for encoding, texts in LATIN.items()
+        for text in texts
+        if decode(text.encode(encoding))[0] != text
+    ]
+    assert wrong == []
+
+
+def test_a_text_may_begin_as_another_file_does_or_speak_of_one():
+    texts = {
+        "pdf.md": b"# About PDF\n\nEvery file begins with %PDF-1.7 and ends with %%EOF.\n",
+        "id3.txt": b"ID3 tags explained\n\nText.",
+        "mz.txt": b"MZ-700: a manual\n",
+        "gif.md": b"GIF89a is a format.",
+        "rar.txt": b"Rar! it said.",
+    }
+    for name, data in texts.items():
+        assert read(data, name).markdown.strip().encode() == data.strip(), name
+    assert sniff_file(io.BytesIO(b"%PDF-1.4\n1 0 obj"), "pdf.txt") == "application/pdf"
+    assert refused(b"MZ" + bytes(range(256)), "a.txt") == "type_mismatch"
+
+
 def test_the_encoding_is_kept_and_line_ends_are_ours():
     parsed = read("第一行\r\n第二行\r".encode("gbk"), "a.txt")
     assert (parsed.markdown, parsed.metadata["encoding"]) == ("第一行\n第二行", "gb18030")
+
+
+def test_numbered_chapters_of_a_text_are_headings_and_sentences_that_name_one_are_not():
+    text = "公司章程\n\n第一章 总则\n第一条 为了规范。\n　　第二节\u3000考勤\n第二章的规定除外\n第二章\n"
+    text += "第三章 内容如下。\n"
+    assert read(text, "a.txt").markdown.split("\n")[2:] == [
+        "# 第一章 总则", "第一条 为了规范。", "## 第二节\u3000考勤", "第二章的规定除外", "# 第二章", "第三章 内容如下。"
+    ]  # fmt: skip
+    assert read("看看\n第一章\n再说", "a.txt").markdown == "看看\n第一章\n再说"
 
 
 def test_front_matter_is_no_heading():

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from apps.common.errors import InvalidInput, NotFound
 from apps.knowledge import questions, services
-from apps.knowledge.errors import BusyDocument, SameContent
+from apps.knowledge.errors import BusyDocument, Cancelled, SameContent
 from apps.knowledge.models import Chunk, Document
 from apps.knowledge.questions import Pair
 from apps.knowledge.services.sweeping import sweep
@@ -108,6 +108,52 @@ def test_a_change_that_was_not_indexed_is_not_taken_for_old(page, site, embedder
     embedder.reset()
     services.refresh_page(document=document, actor=ann)
     assert (work(document).status, document.generation) == (Status.INDEXED, 2)
+
+
+def test_a_page_that_did_not_change_still_takes_up_what_people_changed_in_it(page, site, embedder, ann):
+    document = page()
+    passage = Chunk.objects.get(document=document, level=0)
+    services.edit_chunk(chunk=passage, text="Open from noon.", actor=ann)
+    embedder.otherwise = lambda request: Reply(status=400, error="no")
+    assert work(document).status == Status.ERROR_INDEXING
+    embedder.reset()
+    services.refresh_page(document=document, actor=ann)
+    assert (work(document).status, texts(document)) == (Status.INDEXED, ["Open from noon."])
+    services.refresh_page(document=document, actor=ann)
+    assert (work(document).generation, texts(document)) == (2, ["Open from noon."])
+
+
+def test_a_page_whose_first_fetch_failed_is_fetched_by_itself_later(page, site):
+    site.status = 503
+    document = page(refresh_hours=1)
+    assert document.status == Status.ERROR_PARSING
+    site.status = 200
+    Document.objects.update(refresh_at=document.refresh_at - timedelta(hours=2))
+    assert sweep()["refreshed"] == 1
+    assert work(document).status == Status.INDEXED
+
+
+def test_a_page_that_does_not_come_is_given_up_as_soon_as_that_is_wanted(page, handbook, ann, monkeypatch):
+    import asyncio
+
+    from apps.knowledge.services import sources
+    from apps.knowledge.services.work import Work
+
+    async def fetch(url, **_more):
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(sources, "fetch", fetch)
+    document = services.add_page(knowledge_base=handbook, url="https://example.com/", actor=ann)
+    looked = []
+
+    def check(work):
+        looked.append(work)
+        if len(looked) > 3:  # the first looks are before the fetch begins
+            raise Cancelled
+
+    monkeypatch.setattr(Work, "check", check)
+    assert (work(document).status, document.pk) == (Status.ERROR_PARSING, document.pk)
+    assert Document.objects.get().error_code == "cancelled"
 
 
 def test_a_page_that_is_gone_is_said_and_what_was_read_still_answers(page, site, ann):

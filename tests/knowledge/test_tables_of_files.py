@@ -12,6 +12,7 @@ from msoffcrypto.format.ooxml import OOXMLFile
 from openpyxl import Workbook
 from openpyxl.styles import Font
 
+from apps.knowledge.chunkers import cut
 from apps.knowledge.parsers import PARSERS
 from apps.knowledge.parsers.content_types import ENCRYPTED_OFFICE, XLSX
 from apps.knowledge.parsers.parsed import ParseFailure
@@ -50,6 +51,37 @@ def test_two_cells_in_far_corners_are_two_cells():
     assert "near" in markdown
     assert "far" in markdown
     assert len(markdown) < 200
+
+
+def test_rows_of_a_table_too_wide_for_its_header_to_be_repeated_name_each_value():
+    names = [f"第{at}季度销售金额合计" for at in range(40)]
+    rows = [names, *([f"{row}-{at}" if at % 2 else "" for at in range(40)] for row in range(30))]
+    for name, data in (
+        ("a.csv", "\n".join(",".join(row) for row in rows).encode()),
+        ("a.xlsx", saved(workbook_of(rows))),
+    ):
+        markdown = read(data, name).markdown
+        drafts = cut("by_heading", {}, markdown, [], most_tokens=460, count_tokens=len)
+        found = [draft for draft in drafts if "17-" in draft.text]
+        assert found, name
+        for at in range(1, 40, 2):
+            assert any(f"第{at}季度销售金额合计: 17-{at}" in draft.text for draft in found), (name, at)
+    narrow = read(b"a,b\n1,2\n", "a.csv").markdown
+    assert narrow == "| a | b |\n| --- | --- |\n| 1 | 2 |"
+
+
+def workbook_of(rows):
+    workbook = Workbook()
+    for row in rows:
+        workbook.active.append(row)
+    return workbook
+
+
+def test_long_numbers_are_written_out():
+    workbook = Workbook()
+    workbook.active.append(["card", "share", "large"])
+    workbook.active.append([6222021234567890, 0.1 + 0.2, 1e22])
+    assert "| 6222021234567890 | 0.3 | 1e+22 |" in read(saved(workbook), "a.xlsx").markdown
 
 
 def test_merged_cells_and_stacked_headers_stand_in_every_row():

@@ -12,10 +12,11 @@ from apps.agents.web.errors import PageUnreadable
 from apps.agents.web.hits import WebPage
 from apps.common.outbound.fetching import Fetched, fetch
 from apps.common.text import storable
-from apps.knowledge.errors import DocumentFailure
+from apps.knowledge.errors import DocumentFailure, SandboxBusy
 
 MOST_BYTES = 5_000_000
 FETCH_S, READ_S = 15.0, 12.0
+WAIT_S = 15.0  # for the files of others that this process has read meanwhile
 TEXT = 400_000  # characters
 PROGRAM = Path(__file__).with_name("main_text.py")
 
@@ -73,7 +74,9 @@ def _pdf(body: bytes) -> str:
     from apps.knowledge.sandbox.reader import read
 
     try:
-        return read(io.BytesIO(body), "application/pdf", limits=Limits(wall_s=READ_S)).markdown
+        return read(io.BytesIO(body), "application/pdf", limits=Limits(wall_s=READ_S), wait_s=WAIT_S).markdown
+    except SandboxBusy as busy:
+        raise PageUnreadable(reason=_("other files are being read just now, try it again in a moment")) from busy
     except DocumentFailure as failure:
         raise PageUnreadable(reason=failure.code) from failure
 

@@ -1,6 +1,6 @@
 """What knowledge looks like in JSON."""
 
-from typing import Any, ClassVar, TypedDict
+from typing import Any, ClassVar, TypedDict, cast
 
 from rest_framework import serializers
 
@@ -47,10 +47,11 @@ class KnowledgeBaseChange(serializers.Serializer[Any]):
 
 
 class ChangedPassages(TypedDict):
-    """How many passages of a document people changed; one may be both."""
+    """How many passages of a document people changed; one may be both. `lost` changes have no passage any more."""
 
     edited: int
     disabled: int
+    lost: int
 
 
 class DocumentOut(serializers.ModelSerializer[Document]):
@@ -59,7 +60,7 @@ class DocumentOut(serializers.ModelSerializer[Document]):
     error = serializers.SerializerMethodField(help_text="Why it could not be read or indexed.")
     attributes = serializers.DictField(help_text="The facts that the base keeps of its documents.")
     changed_passages = serializers.SerializerMethodField(
-        help_text="How many people edited or disabled; indexed again, it keeps those that are cut to the same text."
+        help_text="How many people edited or disabled; new content keeps those that are cut to the same text."
     )
 
     class Meta:
@@ -78,10 +79,11 @@ class DocumentOut(serializers.ModelSerializer[Document]):
 
     def get_changed_passages(self, document: Document) -> ChangedPassages:
         """Return the counts, which a list has read with its rows."""
-        if hasattr(document, "edited_passages") and hasattr(document, "disabled_passages"):
-            return {"edited": document.edited_passages, "disabled": document.disabled_passages}
-        counts = document.overrides.in_use().counts()
-        return {"edited": counts["edited"], "disabled": counts["disabled"]}
+        names = {"edited": "edited_passages", "disabled": "disabled_passages", "lost": "lost_changes"}
+        if all(hasattr(document, name) for name in names.values()):
+            return cast("ChangedPassages", {kind: getattr(document, name) for kind, name in names.items()})
+        counts = document.overrides.counts()
+        return {"edited": counts["edited"], "disabled": counts["disabled"], "lost": counts["lost"]}
 
 
 class ChangedPassageOut(serializers.ModelSerializer[ChunkOverride]):

@@ -4,7 +4,7 @@ import zipfile
 from typing import BinaryIO
 
 from apps.common.text import legible
-from apps.knowledge.parsers.embedded import one_budget, read_inside
+from apps.knowledge.parsers.embedded import one_budget, read_inside, unread_inside
 from apps.knowledge.parsers.encodings import decode
 from apps.knowledge.parsers.packages import Package
 from apps.knowledge.parsers.parsed import Parsed, ParseFailure, tidy
@@ -21,7 +21,7 @@ def parse_zip(file: BinaryIO) -> Parsed:
         ParseFailure: password_required where all is locked, broken_file, suspicious_file, empty_file.
     """
     package = Package(file)
-    blocks, unread, locked = [], [], 0
+    blocks, locked = [], []
     for info in package.entries():
         name = _name(info)
         if info.is_dir() or name.lower().startswith(NOISE[0]) or name.lower().rpartition("/")[2] in NOISE:
@@ -31,17 +31,13 @@ def parse_zip(file: BinaryIO) -> Parsed:
         except ParseFailure as failure:
             if failure.code != "password_required":
                 raise
-            locked += 1
-            unread.append(name)
+            locked.append(name)
             continue
         text, reason = read_inside(data, name)
-        if reason:
-            unread.append(name)
         blocks.append(f"# {name}\n\n{text or f'({reason})'}")
     if not blocks:
         raise ParseFailure("password_required" if locked else "empty_file")
-    metadata = {"unread": ", ".join(unread)} if unread else {}
-    return Parsed(tidy(legible("\n\n".join(blocks))), metadata=metadata)
+    return Parsed(tidy(legible("\n\n".join(blocks))), metadata=unread_inside(*locked))
 
 
 def _name(info: zipfile.ZipInfo) -> str:

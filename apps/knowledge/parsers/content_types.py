@@ -56,6 +56,8 @@ MAGIC = [
     (b"SQLite format 3\x00", "application/vnd.sqlite3"),
     (b"ITSF", "application/vnd.ms-htmlhelp"),
 ]
+WORDS = (b"GIF8", b"ID3", b"OggS", b"fLaC", b"Rar!", b"MZ", b"ITSF")  # that a text may begin with as well
+PDF_START = re.compile(rb"\A(?:\xef\xbb\xbf)?\s*%PDF-\d")  # others have something before it: a text, or half a mail
 RIFF = {b"WAVE": "audio/x-wav", b"WEBP": "image/webp"}
 MPEG4 = {b"hei": "image/heic", b"mif": "image/heic", b"M4A": "audio/mp4"}
 TYPED_ZIP = (EPUB, ODT, ODS, ODP)  # name themselves in their first entry
@@ -169,11 +171,11 @@ def sniff(head: bytes, tail: bytes, name: str) -> str:
     """Return the content type of a file with this beginning, end and name; ``tail`` is empty where ``head`` is all."""
     ending = PurePath(name).suffix.lower()
     for magic, found in MAGIC:
-        if head.startswith(magic):
+        if head.startswith(magic) and not (magic in WORDS and _is_text(head)):
             if found == ZIP:
                 return _in_zip(head, tail, ending)
             return _in_ole(head + tail, ending) if found == OLE else found
-    if b"%PDF-" in head[:1024]:
+    if b"%PDF-" in head[:1024] and (PDF_START.match(head) or ending not in TEXT_ENDINGS or not _is_text(head)):
         return PDF
     if head[:4] == b"RIFF" and head[8:12] in RIFF:
         return RIFF[head[8:12]]

@@ -6,7 +6,7 @@ from typing import BinaryIO
 from apps.common.text import legible
 from apps.knowledge.parsers.encodings import decode
 from apps.knowledge.parsers.parsed import Parsed, ParseFailure
-from apps.knowledge.parsers.tables import markdown_table
+from apps.knowledge.parsers.tables import data_table
 
 MOST_ROWS = 200_000
 CODE_PAGES = {0x03: "cp1252", 0x13: "cp932", 0x4D: "gb18030", 0x4E: "cp949", 0x4F: "big5hkscs", 0x57: "cp1252",
@@ -44,7 +44,7 @@ def parse_dbf(file: BinaryIO) -> Parsed:
     metadata = {"encoding": encoding, "rows": len(table) - 1}
     if rows > MOST_ROWS:
         metadata["truncated"] = f"{rows - MOST_ROWS} of {rows} rows"
-    return Parsed(markdown_table(table), metadata=metadata)
+    return Parsed(data_table(table), metadata=metadata)
 
 
 def _text(data: bytes, encoding: str) -> str:

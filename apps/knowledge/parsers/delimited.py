@@ -8,7 +8,7 @@ from typing import Any, BinaryIO
 from apps.common.text import legible
 from apps.knowledge.parsers.encodings import decode
 from apps.knowledge.parsers.parsed import Parsed, ParseFailure
-from apps.knowledge.parsers.tables import WIDEST, markdown_table
+from apps.knowledge.parsers.tables import WIDEST, data_table
 
 DELIMITERS = ",;\t|"
 SAMPLE_ROWS = 50
@@ -29,7 +29,7 @@ def parse_delimited(file: BinaryIO) -> Parsed:
         rows = list(csv.reader(io.StringIO(text), delimiter=delimiter))
     except csv.Error:  # a quotation mark that never ends
         rows = [line.split(delimiter) for line in text.split("\n")]
-    markdown = markdown_table(rows)
+    markdown = data_table(rows)
     if not markdown:
         raise ParseFailure("empty_file")
     metadata: dict[str, Any] = {"encoding": encoding, "rows": sum(any(row) for row in rows)}

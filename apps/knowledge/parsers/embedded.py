@@ -4,8 +4,9 @@ import io
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from apps.common.text import legible
 from apps.knowledge.parsers.content_types import PDF, sniff
 from apps.knowledge.parsers.parsed import ParseFailure
 
@@ -22,6 +23,7 @@ class _Budget:
     files: int = MOST_FILES
     bytes: int = MOST_BYTES
     depth: int = 0
+    unread: list[str] = field(default_factory=list)  # names of files that could not be read
 
 
 _budget: ContextVar[_Budget | None] = ContextVar("budget", default=None)
@@ -38,6 +40,13 @@ def one_budget() -> Iterator[None]:
             _budget.reset(token)
 
 
+def unread_inside(*more: str) -> dict[str, str]:
+    """Return what a document's metadata say of files inside it that could not be read. Called within ``one_budget``."""
+    budget = _budget.get()
+    names = [*more, *(budget.unread if budget else ())]
+    return {"unread": ", ".join(legible(name) for name in names)} if names else {}
+
+
 def read_inside(data: bytes, name: str) -> tuple[str, str]:
     """Return (Markdown, "") of a file inside the one that is being read, or ("", why there is none).
 
@@ -46,9 +55,16 @@ def read_inside(data: bytes, name: str) -> tuple[str, str]:
     Raises:
         ParseFailure: suspicious_file where the whole goes beyond all measure.
     """
+    budget = _budget.get() or _Budget()
+    text, reason = _read_inside(budget, data, name)
+    if reason:
+        budget.unread.append(name or reason)
+    return text, reason
+
+
+def _read_inside(budget: _Budget, data: bytes, name: str) -> tuple[str, str]:
     from apps.knowledge.parsers import PARSERS
 
-    budget = _budget.get() or _Budget()
     budget.files -= 1
     budget.bytes -= len(data)
     if budget.files < 0 or budget.bytes < 0:

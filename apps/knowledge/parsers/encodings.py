@@ -2,13 +2,16 @@
 
 Order: byte order mark, the pattern of NUL bytes that UTF-16 and UTF-32 leave, ISO-2022-JP, strict
 UTF-8 over the whole file, UTF-8 with few stray bytes, what the file declares, the East Asian encodings
-by how usual the characters are that they give, then charset-normalizer. Always the superset: GB18030
-for GB2312 and GBK, CP932 for Shift-JIS, CP949 for EUC-KR. Python's own decoders do the work; a
-guess from a prefix is never applied to a file that does not decode with it.
+by how usual the characters are that they give, the Latin ones by their alphabets, then
+charset-normalizer. Always the superset: GB18030 for GB2312 and GBK, CP932 for Shift-JIS, CP949 for
+EUC-KR. Python's own decoders do the work; a guess from a prefix is never applied to a file that does
+not decode with it.
 """
 
 import codecs
 import re
+
+from apps.knowledge.parsers.latin import latin
 
 BOMS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
@@ -25,10 +28,12 @@ SUPERSETS = {
     "euc_kr": "cp949",
     "iso8859-1": "cp1252",
     "ascii": "cp1252",
+    "mac-cyrillic": "cp1251",
 }
 SAMPLE_CHARACTERS = 4000
 ACCEPTED = 0.55  # least score at which an East Asian encoding is believed
 _NON_ASCII = re.compile(r"[^\x00-\x7f]+")
+_IN_A_ROW = re.compile(rb"[\x80-\xff]{2}")  # as nearly all East Asian signs are, and few of Western Europe
 
 _USUAL_CHINESE = set(
     "的一是不了在人有我他这中大来上国个到说们为子和你地出道也时年得就那要下以生会自着去之过家学对可她里后小么心多天而能好都然没日于起还"
@@ -67,7 +72,8 @@ def decode(data: bytes, declared: str = "") -> tuple[str, str]:
             return data.decode(known), known
     except UnicodeDecodeError:
         pass
-    name = _east_asian(data) or _guessed(data)
+    ways = (_east_asian, _latin) if _IN_A_ROW.search(data) else (_latin, _east_asian)
+    name = ways[0](data) or ways[1](data) or _guessed(data)
     return data.decode(name, errors="replace"), name
 
 
@@ -104,6 +110,10 @@ def _known(name: str) -> str:
     if canonical.startswith("utf") or canonical in {"idna", "punycode", "unicode_escape", "raw_unicode_escape"}:
         return ""  # UTF-8 has been tried, and the others are not encodings of files
     return SUPERSETS.get(canonical, canonical)
+
+
+def _latin(data: bytes) -> str:
+    return latin(data[: 1 << 18])
 
 
 def _east_asian(data: bytes) -> str:

@@ -10,7 +10,7 @@ from typing import BinaryIO
 from urllib.parse import unquote
 
 from apps.common.text import legible
-from apps.knowledge.parsers.embedded import one_budget, read_inside
+from apps.knowledge.parsers.embedded import one_budget, read_inside, unread_inside
 from apps.knowledge.parsers.encodings import decode
 from apps.knowledge.parsers.html import Find, fragment_to_markdown
 from apps.knowledge.parsers.illustrations import wanted
@@ -28,6 +28,7 @@ def parse_mail(file: BinaryIO) -> Parsed:
     """Read one message with its attachments. Raises ParseFailure(empty_file)."""
     message = _message(file.read())
     parsed = _parsed("\n\n".join(_blocks(message, 1)), _header(message, "Subject"))
+    parsed.metadata.update(unread_inside())
     parsed.metadata.update(facts((("author", _header(message, "From")), ("created", _date(_header(message, "Date"))))))
     return parsed
 
@@ -38,7 +39,9 @@ def parse_mbox(file: BinaryIO) -> Parsed:
     parts = [part for part in MBOX_START.split(file.read().replace(b"\r\n", b"\n")) if part.strip()]
     blocks = ["\n\n".join(_blocks(_message(part), 1)) for part in parts[:MOST_MESSAGES]]
     parsed = _parsed("\n\n".join(filter(None, blocks)), "")
-    parsed.metadata["messages"] = len(parts)
+    parsed.metadata.update({"messages": len(parts), **unread_inside()})
+    if len(parts) > MOST_MESSAGES:
+        parsed.metadata["truncated"] = f"{len(parts) - MOST_MESSAGES} of {len(parts)} messages"
     return parsed
 
 

@@ -9,7 +9,7 @@ from typing import BinaryIO
 import olefile
 
 from apps.common.text import legible
-from apps.knowledge.parsers.embedded import one_budget, read_inside
+from apps.knowledge.parsers.embedded import one_budget, read_inside, unread_inside
 from apps.knowledge.parsers.encodings import decode
 from apps.knowledge.parsers.html import fragment_to_markdown
 from apps.knowledge.parsers.parsed import Parsed, ParseFailure, tidy
@@ -35,7 +35,8 @@ def parse_msg(file: BinaryIO) -> Parsed:
     if not markdown:
         raise ParseFailure("empty_file")
     subject = " ".join(message.text(SUBJECT).split())
-    return Parsed(markdown, metadata={"title": legible(subject)[:300]} if subject else {})
+    title = {"title": legible(subject)[:300]} if subject else {}
+    return Parsed(markdown, metadata={**title, **unread_inside()})
 
 
 class _Message:

@@ -88,7 +88,7 @@ class _Sheets:
                 self._read(page, index + 1)
                 page.close()
             except pdfium.PdfiumError:
-                continue  # a page that cannot be read is empty
+                self.unread.append(index + 1)  # recognition fails on it too, and the document says so
 
     def _read(self, page: Any, number: int) -> None:
         textpage = page.get_textpage()

@@ -1,21 +1,29 @@
-"""Plain text and Markdown: decoded, made legible, otherwise as it is."""
+"""Plain text and Markdown: decoded, made legible, otherwise as it is; numbered chapters of a text become headings."""
 
 import re
 from typing import BinaryIO
 
 from apps.common.text import legible
 from apps.knowledge.parsers.encodings import decode
+from apps.knowledge.parsers.paragraphs import SENTENCE_END
 from apps.knowledge.parsers.parsed import Parsed, ParseFailure, tidy
 
 FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?)\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
 TITLE_LINE = re.compile(r"^title:[ \t]*[\"']?(.+?)[\"']?[ \t]*$", re.MULTILINE | re.IGNORECASE)
 FIRST_HEADING = re.compile(r"^ {0,3}# +(.+?)[ \t#]*$", re.MULTILINE)
+# A chapter or section of Chinese rules and books on a line of its own: a number, then nothing or a title.
+CHAPTER = re.compile(
+    r"^[ \t\u3000]*(第[一二三四五六七八九十百零〇\d]{1,7}(?:[章篇编編卷部]|(?P<part>[节節]))"
+    r"(?:[ \t\u3000:：]+\S[^\n]{0,38})?)[ \t]*$",
+    re.MULTILINE,
+)
+FEWEST_CHAPTERS = 2
 
 
 def parse_text(file: BinaryIO) -> Parsed:
     """Read a plain text file. Raises ParseFailure(empty_file) where there is no text."""
     text, encoding = _read(file)
-    return Parsed(text, metadata={"encoding": encoding})
+    return Parsed(_with_chapters(text), metadata={"encoding": encoding})
 
 
 def parse_markdown(file: BinaryIO) -> Parsed:
@@ -38,3 +46,15 @@ def _read(file: BinaryIO) -> tuple[str, str]:
     if not text.strip():
         raise ParseFailure("empty_file")
     return text, encoding
+
+
+def _with_chapters(text: str) -> str:
+    found = [match for match in CHAPTER.finditer(text) if not match.group(1).endswith(SENTENCE_END)]
+    if len(found) < FEWEST_CHAPTERS:
+        return text
+    parts: list[str] = []
+    at = 0
+    for match in found:
+        parts += (text[at : match.start()], "## " if match.group("part") else "# ", match.group(1))
+        at = match.end()
+    return "".join([*parts, text[at:]])

@@ -4,10 +4,11 @@ import datetime
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any
 
 from apps.common.text import legible
-from apps.knowledge.parsers.tables import markdown_table
+from apps.knowledge.parsers.tables import data_table
 
 Cells = dict[int, dict[int, str]]  # row -> column -> text; cells without text are not in it
 Area = tuple[int, int, int, int]  # top, left, bottom, right; all inside
@@ -32,7 +33,8 @@ def shown(value: Any) -> str:
     if isinstance(value, bool):
         return "TRUE" if value else "FALSE"
     if isinstance(value, float):
-        return str(int(value)) if value.is_integer() and abs(value) < 1e15 else format(value, ".15g")
+        digits = format(value, ".15g")  # all that such a program keeps
+        return str(int(Decimal(digits))) if value.is_integer() and abs(value) < 1e21 else digits
     if isinstance(value, datetime.datetime):
         return value.date().isoformat() if value.time() == datetime.time() else value.isoformat(" ")
     return " ".join(legible(str(value)).split())
@@ -105,7 +107,7 @@ def _block(rows: list[int], cells: Cells, spans: dict[int, list[tuple[int, int, 
     depth = _header_depth(rows, cells, spans)
     header = [_joined([cells[row].get(column, "") for row in rows[:depth]]) for column in columns]
     body = [_row(cells[row], columns, spans.get(row, ())) for row in rows[depth:]]
-    return "\n\n".join([*above, markdown_table([header, *body])])
+    return "\n\n".join([*above, data_table([header, *body])])
 
 
 def _is_title(rows: list[int], cells: Cells, spans: dict[int, list[tuple[int, int, int]]], columns: list[int]) -> bool:

@@ -8,7 +8,7 @@ from typing import Any, BinaryIO
 from apps.common.text import legible
 from apps.knowledge.parsers.encodings import decode
 from apps.knowledge.parsers.parsed import Parsed, ParseFailure, tidy
-from apps.knowledge.parsers.tables import WIDEST, markdown_table
+from apps.knowledge.parsers.tables import WIDEST, data_table
 
 DEEPEST_HEADING = 3
 DEEPEST = 100
@@ -111,4 +111,4 @@ def _table(data: list[Any]) -> str:
     if not 1 < len(columns) <= WIDEST:
         return ""
     rows = [[_scalar(one[key]) if key in one else "" for key in columns] for one in data]
-    return markdown_table([[str(key) for key in columns], *rows])
+    return data_table([[str(key) for key in columns], *rows])

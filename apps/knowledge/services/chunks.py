@@ -1,5 +1,7 @@
 """People's changes to passages: not to be found, found again, or to read otherwise."""
 
+from collections.abc import Collection
+
 from django.db import transaction
 
 from apps.common.errors import InvalidInput
@@ -21,7 +23,7 @@ def disable_chunk(*, chunk: Chunk, actor: User) -> None:
     Raises:
         BusyDocument: the document is being worked on.
     """
-    passage = _passage(chunk)
+    passage = _passage(chunk, (*Document.INDEX_FROM, Document.Status.ERROR_PARSING))
     _change(passage, actor, disabled=True)
     storage.hide_passage(passage.pk)
 
@@ -61,13 +63,14 @@ def edit_chunk(*, chunk: Chunk, text: str, actor: User) -> None:
 @transaction.atomic
 def discard_override(*, override: ChunkOverride, actor: User) -> None:
     """Let go a change that no passage of the document fits any more."""
+    audit.did("passage.change_let_go", override.document, who=actor)
     override.delete()
 
 
-def _passage(chunk: Chunk) -> Chunk:
+def _passage(chunk: Chunk, among: Collection[Document.Status] = Document.INDEX_FROM) -> Chunk:
     """Lock the document and return the passage that a chunk is, or is a part of."""
     document = Document.objects.select_for_update().get(pk=chunk.document_id)
-    if document.status not in Document.INDEX_FROM or document.deleted_at:
+    if document.status not in among or document.deleted_at:
         raise BusyDocument(state=document.get_status_display())
     passage = chunk.parent if chunk.level == Chunk.CHILD and chunk.parent else chunk
     passage.document = document

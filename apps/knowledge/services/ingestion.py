@@ -25,7 +25,7 @@ from apps.knowledge.errors import BusyDocument, DocumentFailure, EmbeddingSwitch
 from apps.knowledge.extraction import extract
 from apps.knowledge.models import Document, Job
 from apps.knowledge.parsers.parsed import Parsed
-from apps.knowledge.services import pictures, sources
+from apps.knowledge.services import overrides, pictures, sources
 from apps.knowledge.services.documents import discard, enqueue, storing
 from apps.knowledge.services.fairness import next_waiting
 from apps.knowledge.services.intake import count_storage
@@ -141,7 +141,7 @@ def _parse(work: Work, password: str) -> None:
     page = {}
     if document.kind == Document.Kind.WEB and not document.fetched_at:
         work.report("fetching", slow=True)
-        page = sources.fetched(document)
+        page = sources.fetched(document, work.check)
         replaced, document.file.name = document.file.name or "", page["file"]
         document.content_type = page["content_type"]
     try:
@@ -192,7 +192,8 @@ def _keep(work: Work, parsed: Parsed, page: dict[str, Any]) -> None:
         for piece in content.chunks():
             digest.update(piece)
         page["sha256"] = digest.hexdigest()
-        if document.generation and page["sha256"] == document.metadata.get("content_sha256"):
+        same = document.generation and page["sha256"] == document.metadata.get("content_sha256")
+        if same and not overrides.waiting(document):
             if not _settled(document, Status.INDEXED, page, parsed={}):
                 raise LeaseLost
             return

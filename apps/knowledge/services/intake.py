@@ -62,7 +62,8 @@ def add_document(
     name = display_name(name)
     namesake = _namesake(knowledge_base, folder, name, digest)
     if namesake and if_same_name == "ask":
-        raise SameName(name=name, document=str(namesake.pk))
+        changed = namesake.overrides.in_use().count()
+        raise SameName(name=name, document=str(namesake.pk), changed_passages=changed)
     if namesake and if_same_name == "replace":
         replace_content(document=namesake, file=file, actor=actor, password=password, job=job)
         return namesake
@@ -157,6 +158,8 @@ def replace_content(
             if before is None:
                 raise NotFound
             count_storage(before, size - before.size_bytes)
+            if actor:
+                audit.did("document.replaced", before, who=actor)
             alive.update(**changed, attempt=F("attempt") + 1)
             enqueue(document)
     except IntegrityError as error:

@@ -3,8 +3,10 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from django.db.models import Exists, OuterRef, Q
+
 from apps.knowledge.chunkers.drafts import CHILD, PARENT, ChunkDraft
-from apps.knowledge.models import ChunkOverride, Document
+from apps.knowledge.models import Chunk, ChunkOverride, Document
 from apps.knowledge.storage import Mark, content_hash
 
 Recut = Callable[[str], list[ChunkDraft]]
@@ -56,6 +58,16 @@ def applied(
         for draft, above in zip(made, parents, strict=True)
     ]
     return renumbered(moved, numbers), made_marks
+
+
+def waiting(document: Document) -> bool:
+    """Whether people decided something about the passages that answer which these do not show yet."""
+    said = ChunkOverride.objects.filter(document=document, content_hash=OuterRef("content_hash"))
+    edit = Exists(said.exclude(text=""))
+    same = Exists(said.filter(text=OuterRef("text")).exclude(text=""))
+    off = Exists(said.filter(disabled=True))
+    behind = Q(edit, edited=False) | Q(~same, edited=True) | Q(off, disabled=False) | Q(~off, disabled=True)
+    return Chunk.objects.filter(behind, document=document, level=Chunk.PARENT).exists()
 
 
 def children(passage: ChunkDraft, place: int, recut: Recut) -> list[ChunkDraft]:

@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
@@ -18,13 +18,15 @@ from apps.common.errors import InvalidInput
 from apps.common.outbound.errors import OutboundError, OutboundTooLarge
 from apps.common.outbound.fetching import fetch
 from apps.common.text import display_name, legible
+from apps.common.waiting import while_wanted
 from apps.knowledge import questions
 from apps.knowledge.errors import BusyDocument, FileTooLarge, PageUnreachable
 from apps.knowledge.models import Document, Folder, KnowledgeBase
 from apps.knowledge.parsers.sniffing import sniff_file
 from apps.knowledge.questions import Pair
 from apps.knowledge.services.documents import discard, enqueue, storing
-from apps.knowledge.services.intake import add_document, replace_content
+from apps.knowledge.services.intake import add_document, measured, replace_content
+from apps.workspaces import audit
 from apps.workspaces.models import User
 from apps.workspaces.services import quotas
 
@@ -62,10 +64,12 @@ def add_page(
         sha256=hashlib.sha256(b"page\0" + address.encode()).hexdigest(),
         uploaded_by=actor,
     )
+    document.refresh_at = next_refresh(document)  # also where the first fetch fails
     try:
         with transaction.atomic():
             document.save(force_insert=True)
             quotas.take(workspace_id=document.workspace_id, user_id=actor.pk, documents=1, uploads=1)
+            audit.did("document.added", document, who=actor)
             enqueue(document)
     except IntegrityError:
         return Document.objects.get(knowledge_base=knowledge_base, source_url=address, deleted_at__isnull=True)
@@ -92,6 +96,8 @@ def refresh_page(*, document: Document, actor: User | None) -> None:
         document.refresh_from_db()
         if not moved:
             raise BusyDocument(state=document.get_status_display())
+        if actor:
+            audit.did("document.fetched_again", document, who=actor)
         enqueue(document)
 
 
@@ -103,7 +109,9 @@ def schedule_page(*, document: Document, refresh_hours: int | None, actor: User)
     """
     document.refresh_hours = _hours(refresh_hours)
     document.refresh_at = next_refresh(document)
-    document.save(update_fields=["refresh_hours", "refresh_at"])
+    with transaction.atomic():
+        document.save(update_fields=["refresh_hours", "refresh_at"])
+        audit.did("document.scheduled", document, who=actor, hours=document.refresh_hours)
 
 
 def refresh_due() -> int:
@@ -119,15 +127,18 @@ def refresh_due() -> int:
     return count
 
 
-def fetched(document: Document) -> dict[str, Any]:
+def fetched(document: Document, check: Callable[[], None]) -> dict[str, Any]:
     """Fetch a document's page into the file store; return what changes on its row. For the worker.
+
+    ``check`` is called four times a second meanwhile; what it raises ends it.
 
     Raises:
         PageUnreachable, FileTooLarge, UnsupportedFileType: nothing was stored.
         NoSpace, StorageFailed: nothing was stored.
     """
     try:
-        got = asyncio.run(fetch(document.source_url, max_bytes=settings.MAX_UPLOAD_BYTES, timeout_s=FETCH_S))
+        page = fetch(document.source_url, max_bytes=settings.MAX_UPLOAD_BYTES, timeout_s=FETCH_S)
+        got = asyncio.run(while_wanted(page, check))
     except OutboundTooLarge as error:
         raise FileTooLarge(limit_mb=settings.MAX_UPLOAD_BYTES >> 20) from error
     except OutboundError as error:
@@ -169,7 +180,7 @@ def add_text(
     """
     return add_document(
         knowledge_base=knowledge_base,
-        file=ContentFile(legible(text).strip().encode()),
+        file=_text(text),
         name=_title(name),
         actor=actor,
         folder=folder,
@@ -186,8 +197,12 @@ def edit_text(*, document: Document, name: str, text: str, actor: User) -> bool:
     """
     if document.kind != Kind.TEXT:
         raise BusyDocument(state=document.get_status_display())
-    file = ContentFile(legible(text).strip().encode())
-    return _changed(document, name, file, actor, "text/markdown")
+    return _changed(document, name, _text(text), actor, "text/markdown")
+
+
+def is_other_text(*, document: Document, text: str) -> bool:
+    """Whether this is another text than the document has, so that ``edit_text`` has it cut and embedded anew."""
+    return measured(_text(text))[1] != document.sha256
 
 
 def add_questions(
@@ -220,6 +235,11 @@ def edit_questions(*, document: Document, name: str, pairs: Sequence[Pair], acto
     return _changed(document, name, ContentFile(questions.stored(_pairs(pairs))), actor, questions.CONTENT_TYPE)
 
 
+def are_other_questions(*, document: Document, pairs: Sequence[Pair]) -> bool:
+    """Whether these are other pairs than the document has, so that ``edit_questions`` has them embedded anew."""
+    return measured(ContentFile(questions.stored(_pairs(pairs))))[1] != document.sha256
+
+
 def unlock_document(*, document: Document, password: str, actor: User) -> None:
     """Try a locked file with a password. It is kept encrypted, for the next time the file is read.
 
@@ -234,6 +254,7 @@ def unlock_document(*, document: Document, password: str, actor: User) -> None:
             raise BusyDocument(state=document.get_status_display())
         row.password, row.status, row.error_code, row.error_details = password, Status.UPLOADED, "", {}
         row.save(update_fields=["password", "status", "error_code", "error_details", "changed_at"])
+        audit.did("document.unlocked", row, who=actor)
         enqueue(row)
     document.refresh_from_db()
 
@@ -261,9 +282,15 @@ def _changed(document: Document, name: str, file: ContentFile[bytes], actor: Use
         return True
     if title == document.name:
         return False
-    Document.objects.filter(pk=document.pk).update(name=title)
+    with transaction.atomic():
+        audit.did("document.renamed", document, who=actor, to=title)
+        Document.objects.filter(pk=document.pk).update(name=title)
     document.refresh_from_db()
     return True
+
+
+def _text(text: str) -> ContentFile[bytes]:
+    return ContentFile(legible(text).strip().encode())
 
 
 def _title(name: str) -> str:

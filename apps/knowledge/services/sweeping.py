@@ -5,6 +5,7 @@ import time
 from datetime import datetime, timedelta
 from uuid import UUID
 
+from django.core.exceptions import ValidationError
 from django.core.files.storage import default_storage
 from django.db import transaction
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
@@ -172,7 +173,7 @@ def sweep_files() -> int:
             folder = f"documents/{workspace}/{name}"
             try:
                 known = Document.objects.filter(pk=name).values_list("file", "markdown_key", "parsed__key").first()
-            except (ValueError, TypeError):
+            except ValidationError:  # it is none of ours
                 continue
             pictures = set(DocumentImage.objects.filter(document=UUID(name)).values_list("key", flat=True))
             for file in default_storage.listdir(folder)[1]:

@@ -1,5 +1,6 @@
 """What people changed in passages, shown before the documents are cut anew."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.http import HttpResponse
@@ -13,12 +14,19 @@ SHOWN = 50
 
 
 def ask_first(
-    request: PersonRequest, frame: dict[str, Any], base: KnowledgeBase, documents: DocumentQuerySet, *, act: str
+    request: PersonRequest,
+    frame: dict[str, Any],
+    base: KnowledgeBase,
+    documents: DocumentQuerySet,
+    *,
+    act: str,
+    fields: Sequence[tuple[str, str]] | None = None,
 ) -> HttpResponse | None:
     """Return a page that lists what people changed in these documents and asks whether to go on.
 
     None where nothing was changed, or where that page has been answered: it sends the same form again,
-    with ``confirmed``. ``act`` is what is asked for: "parse", "index", "cut" or "fetch".
+    with ``confirmed``, or ``fields`` where the form has a file, which no page can send again. ``act`` is what is
+    asked for: "parse", "index", "cut", "fetch", "retry" or "write".
     """
     if request.POST.get("confirmed"):
         return None
@@ -28,11 +36,11 @@ def ask_first(
     if not counts["total"]:
         return None
     skipped = ("csrfmiddlewaretoken", "confirmed")
-    fields = [(name, value) for name in request.POST if name not in skipped for value in request.POST.getlist(name)]
+    posted = [(name, value) for name in request.POST if name not in skipped for value in request.POST.getlist(name)]
     context = {
         "base": base,
         "act": act,
-        "fields": fields,
+        "fields": posted if fields is None else fields,
         "counts": counts,
         "changes": changes.select_related("document", "changed_by").order_by("document", "-changed_at")[:SHOWN],
         "more": max(0, counts["total"] - SHOWN),

@@ -15,7 +15,7 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 from django.views.decorators.http import require_POST, require_safe
-from django_htmx.http import trigger_client_event
+from django_htmx.http import HttpResponseClientRedirect, trigger_client_event
 
 from apps.common.errors import InvalidInput, KnowSphereError, NotFound
 from apps.common.text import whole
@@ -23,6 +23,7 @@ from apps.knowledge import originals, page_pictures, services, sheets
 from apps.knowledge.errors import OriginalMissing, SameName
 from apps.knowledge.models import Document, DocumentImage, Folder, KnowledgeBase
 from apps.knowledge.services.beginning import begin_knowledge_base
+from apps.knowledge.views.changes import ask_first
 from apps.workspaces import audit
 from apps.workspaces.pages import PersonRequest, enter
 
@@ -105,7 +106,7 @@ def show_document(request: PersonRequest, slug: str, document_id: UUID) -> HttpR
     audit.opened(document, who=request.user)
     editable = Document.objects.editable_by(request.user).filter(pk=document.pk).exists()
     context = {"document": document, "base": document.knowledge_base, "sheet": sheet, "editable": editable}
-    context["counts"] = document.overrides.in_use().counts() if editable else {}
+    context["counts"] = document.overrides.counts() if editable else {}
     context["attempts"] = document.attempts.order_by("-number")[:20]
     return render(request, "knowledge/show_document.html", {**frame, **context, "section": "knowledge"})
 
@@ -163,7 +164,13 @@ def show_page(request: PersonRequest, slug: str, document_id: UUID, number: int)
 @login_required
 def retry_document(request: PersonRequest, slug: str, document_id: UUID) -> HttpResponse:
     """Read and index a document once more."""
-    return _changed(request, slug, document_id, services.retry_document)
+    frame = enter(request, slug)
+    documents = Document.objects.editable_by(request.user).filter(workspace=frame["workspace"], pk=document_id)
+    document = get_object_or_404(documents.select_related("knowledge_base"))
+    page = ask_first(request, frame, document.knowledge_base, documents, act="retry")
+    if page and request.htmx:  # a row has no room for the question; the document's page has the button too
+        return HttpResponseClientRedirect(reverse("knowledge:show-document", args=[slug, document.pk]))
+    return page or _changed(request, slug, document_id, services.retry_document)
 
 
 @require_POST
@@ -206,7 +213,7 @@ def _changed(request: PersonRequest, slug: str, document_id: UUID, service: Call
     """Run a service on a document that one may manage; answer with its row, or lead back to the base."""
     frame = enter(request, slug)
     documents = Document.objects.editable_by(request.user).filter(workspace=frame["workspace"])
-    document = get_object_or_404(documents, pk=document_id)
+    document = get_object_or_404(documents.with_changes(), pk=document_id)
     service(document=document, actor=request.user)
     document.refresh_from_db()
     if not request.htmx:

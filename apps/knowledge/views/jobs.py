@@ -45,7 +45,8 @@ def act_on_documents(request: PersonRequest, slug: str, base_id: UUID) -> HttpRe
     act = request.POST.get("act", "")
     undo = ""
     if act in IN_BACKGROUND:
-        if act != "retry" and (page := ask_first(request, frame, base, documents, act=act)):
+        touched = documents.in_state("failed") if act == "retry" else documents
+        if page := ask_first(request, frame, base, touched, act=act):
             return page
         job = services.start_job(kind=IN_BACKGROUND[act], **common)
         text = _("%(count)s in the queue. You can leave this page.") % {"count": job.total}
@@ -131,6 +132,10 @@ def cancel_job(request: PersonRequest, slug: str, job_id: UUID) -> HttpResponse:
 def retry_job(request: PersonRequest, slug: str, job_id: UUID) -> HttpResponse:
     """Try again the documents of a job that failed."""
     job = _job(request, slug, job_id)
+    failed = Document.objects.editable_by(request.user).filter(job=job).in_state("failed")
+    page = ask_first(request, enter(request, slug), job.knowledge_base, failed, act="retry")
+    if page:
+        return page
     services.retry_job(job=job, actor=request.user)
     return redirect("knowledge:list-jobs", slug, job.knowledge_base_id)
 

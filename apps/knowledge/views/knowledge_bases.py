@@ -14,6 +14,7 @@ from django.views.decorators.vary import vary_on_headers
 from apps.knowledge import progress, services
 from apps.knowledge.forms import KnowledgeBaseForm
 from apps.knowledge.models import Document, Folder, KnowledgeBase
+from apps.knowledge.querysets import DocumentQuerySet
 from apps.knowledge.services import sample
 from apps.workspaces import permissions
 from apps.workspaces.pages import PersonRequest, enter
@@ -71,12 +72,17 @@ def show_knowledge_base(request: PersonRequest, slug: str, base_id: UUID) -> Htt
     folder = next((one for one in folders if str(one.pk) == request.GET.get("folder", "")), None)
     tag = request.GET.get("tag", "")
     shown = documents.shown(name=name, state=state, tag=tag, folder=folder)
-    page = Paginator(shown.order_by("-created_at"), ROWS)
+    page = Paginator(_told(shown, base).order_by("-created_at"), ROWS)
     context = {"base": base, "page": page.get_page(request.GET.get("page")), "counts": documents.counts()}
     context |= {"folders": folders, "folder": folder, "tag": tag, "path": _path(folder, folders)}
     context |= {"q": name, "state": state, "section": "knowledge"}
     part = "partials/_documents" if request.htmx else "show_knowledge_base"
     return render(request, f"knowledge/{part}.html", {**frame, **context})
+
+
+def _told(documents: DocumentQuerySet, base: KnowledgeBase) -> DocumentQuerySet:
+    """Add what rows tell those who manage the base: changes to passages that found none any more."""
+    return documents.with_changes() if base.editable else documents  # type: ignore[attr-defined]  # of with_rights
 
 
 def _path(folder: Folder | None, folders: list[Folder]) -> list[Folder]:
@@ -93,7 +99,7 @@ def show_progress(request: PersonRequest, slug: str, base_id: UUID) -> HttpRespo
     visible = KnowledgeBase.objects.visible_to(request.user).filter(workspace=frame["workspace"])
     base = get_object_or_404(visible.with_rights(request.user), pk=base_id)
     documents = Document.objects.visible_to(request.user).filter(knowledge_base=base)
-    rows, gone = progress.changes(documents, request.GET.getlist("row"))
+    rows, gone = progress.changes(_told(documents, base), request.GET.getlist("row"))
     context = {"base": base, "rows": rows, "gone": gone, "counts": documents.counts()}
     context["state"] = request.GET.get("state", "")
     return render(request, "knowledge/partials/_progress.html", {**frame, **context})

@@ -1,5 +1,6 @@
 """Documents that are no files: web pages, texts and questions written here; the password of a locked file."""
 
+from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
@@ -93,6 +94,8 @@ def edit_text(request: PersonRequest, slug: str, document_id: UUID) -> HttpRespo
         context = {"base": document.knowledge_base, "document": document, "name": document.name, "text": text}
         return _page(request, slug, "write_text", **context)
     name, text = request.POST.get("name", ""), request.POST.get("text", "")
+    if services.is_other_text(document=document, text=text) and (page := _ask(request, document)):
+        return page
     services.edit_text(document=document, name=name, text=text, actor=request.user)
     return redirect("knowledge:show-document", slug, document.pk)
 
@@ -118,8 +121,12 @@ def edit_questions(request: PersonRequest, slug: str, document_id: UUID) -> Http
         pairs = [*questions.read(_original(document)), Pair("", "")]
         context = {"base": document.knowledge_base, "document": document, "name": document.name, "pairs": pairs}
         return _page(request, slug, "write_questions", **context)
-    name = request.POST.get("name", "")
-    services.edit_questions(document=document, name=name, pairs=_pairs(request), actor=request.user)
+    name, pairs = request.POST.get("name", ""), _pairs(request)
+    if services.are_other_questions(document=document, pairs=pairs):
+        halves = [half for pair in pairs for half in (("question", pair.question), ("answer", pair.answer))]
+        if page := _ask(request, document, [("name", name), *halves]):
+            return page
+    services.edit_questions(document=document, name=name, pairs=pairs, actor=request.user)
     return redirect("knowledge:show-document", slug, document.pk)
 
 
@@ -132,6 +139,15 @@ def export_questions(request: PersonRequest, slug: str, document_id: UUID) -> Ht
     document = get_object_or_404(documents, pk=document_id)
     table = questions.to_csv(questions.read(_original(document)))
     return originals.table(table, f"{document.name}.csv")
+
+
+def _ask(
+    request: PersonRequest, document: Document, fields: Sequence[tuple[str, str]] | None = None
+) -> HttpResponse | None:
+    """Return the page that asks before another text takes the place of one in which people changed passages."""
+    documents = Document.objects.editable_by(request.user).filter(pk=document.pk)
+    frame = enter(request, document.workspace.slug)
+    return ask_first(request, frame, document.knowledge_base, documents, act="write", fields=fields)
 
 
 def _pairs(request: PersonRequest) -> list[Pair]:
