@@ -26,6 +26,14 @@ def _remarks(metadata: Mapping[str, Any]) -> Iterator[str]:
         yield _("Left out because it is too large: %(parts)s.") % {"parts": cut}
     if hidden := metadata.get("hidden_sheets"):
         yield _("Hidden sheets that were left out: %(names)s.") % {"names": hidden}
+    if count := metadata.get("formulas_without_values"):
+        yield ngettext(
+            "%(count)s formula has no saved value and is left out: open the file in a spreadsheet program, save it, "
+            "and add it again.",
+            "%(count)s formulas have no saved value and are left out: open the file in a spreadsheet program, save it, "
+            "and add it again.",
+            count,
+        ) % {"count": count}
     if count := metadata.get("tables_skipped"):
         yield ngettext(
             "The tables of %(count)s page were read as plain text, because there are so many.",

@@ -49,6 +49,19 @@ def test_attachments_that_could_not_be_read_are_named():
     assert packed.metadata["unread"] == "tool.exe, b.pdf, c.exe"
 
 
+def test_a_damaged_entry_costs_no_other_and_names_differ_by_case():
+    texts = {"a.txt": "The first text.", "b.txt": "Damaged " * 40, "B.txt": "Another text.", "c.md": "Last."}
+    parsed = read(damaged(zipped(texts)), "a.zip")
+    assert parsed.metadata["unread"] == "b.txt"
+    assert parsed.markdown == "# a.txt\n\nThe first text.\n\n# B.txt\n\nAnother text.\n\n# c.md\n\nLast."
+    assert refused(damaged(zipped({"b.txt": "Damaged " * 40})), "a.zip") == "broken_file"
+
+
+def damaged(packed):
+    at = packed.index(b"b.txt") + 5
+    return packed[:at] + b"\xff\xfe\xfd" + packed[at + 3 :]
+
+
 def test_a_mailbox_is_its_messages():
     box = b"From a@b Mon Jan 1 00:00:00 2024\n" + mail("One") + b"\nFrom c@d Tue Jan 2 00:00:00 2024\n" + mail("Two")
     parsed = read(box, "a.mbox")

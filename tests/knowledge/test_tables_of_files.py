@@ -16,6 +16,7 @@ from apps.knowledge.chunkers import cut
 from apps.knowledge.parsers import PARSERS
 from apps.knowledge.parsers.content_types import ENCRYPTED_OFFICE, XLSX
 from apps.knowledge.parsers.parsed import ParseFailure
+from apps.knowledge.remarks import remarks
 from tests.knowledge.test_parsers import read, refused
 
 
@@ -75,6 +76,14 @@ def workbook_of(rows):
     for row in rows:
         workbook.active.append(row)
     return workbook
+
+
+def test_formulas_that_nothing_has_computed_yet_are_counted():
+    workbook = workbook_of([["a", "b"], [1, "=A2*2"], [2, "=A3*2"]])
+    parsed = read(saved(workbook), "a.xlsx")
+    assert parsed.metadata["formulas_without_values"] == 2
+    assert "2 formulas have no saved value" in remarks(parsed.metadata)[0]
+    assert "formulas_without_values" not in read(saved(workbook_of([["a", "b"], [1, 2]])), "a.xlsx").metadata
 
 
 def test_long_numbers_are_written_out():

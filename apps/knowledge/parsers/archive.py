@@ -21,23 +21,24 @@ def parse_zip(file: BinaryIO) -> Parsed:
         ParseFailure: password_required where all is locked, broken_file, suspicious_file, empty_file.
     """
     package = Package(file)
-    blocks, locked = [], []
+    blocks, unread, locked = [], [], False
     for info in package.entries():
         name = _name(info)
         if info.is_dir() or name.lower().startswith(NOISE[0]) or name.lower().rpartition("/")[2] in NOISE:
             continue
         try:
-            data = package.read(info.filename) or b""
+            data = package.inflated(info)
         except ParseFailure as failure:
-            if failure.code != "password_required":
+            if failure.code == "suspicious_file":
                 raise
-            locked.append(name)
+            locked = locked or failure.code == "password_required"
+            unread.append(name)
             continue
         text, reason = read_inside(data, name)
         blocks.append(f"# {name}\n\n{text or f'({reason})'}")
     if not blocks:
-        raise ParseFailure("password_required" if locked else "empty_file")
-    return Parsed(tidy(legible("\n\n".join(blocks))), metadata=unread_inside(*locked))
+        raise ParseFailure("password_required" if locked else "broken_file" if unread else "empty_file")
+    return Parsed(tidy(legible("\n\n".join(blocks))), metadata=unread_inside(*unread))
 
 
 def _name(info: zipfile.ZipInfo) -> str:

@@ -54,9 +54,10 @@ class Package:
             ParseFailure: suspicious_file where it inflates too far; password_required; broken_file.
         """
         actual = self._names.get(name.lstrip("/").lower())
-        if actual is None:
-            return None
-        info = self._zip.getinfo(actual)
+        return None if actual is None else self.inflated(self._zip.getinfo(actual))
+
+    def inflated(self, info: zipfile.ZipInfo) -> bytes:
+        """Return what is in an entry. Raises as ``read`` does."""
         if info.flag_bits & 1:
             raise ParseFailure("password_required")
         blocks, size = [], 0
@@ -69,7 +70,7 @@ class Package:
                     if size > LARGEST_ENTRY or self._total > LARGEST_TOTAL or too_dense:
                         raise ParseFailure("suspicious_file", reason="inflates")
                     blocks.append(block)
-        except (zipfile.BadZipFile, OSError, EOFError, ValueError, NotImplementedError) as error:
+        except (zipfile.BadZipFile, OSError, EOFError, ValueError, NotImplementedError, zlib.error) as error:
             raise ParseFailure("broken_file", reason="a part is damaged") from error
         return b"".join(blocks)
 

@@ -9,6 +9,7 @@ hidden sheets are left out and named in the metadata; hidden rows are read. Pict
 import io
 import re
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any, BinaryIO
 
 from python_calamine import CalamineError, CalamineWorkbook, PasswordError, SheetTypeEnum, SheetVisibleEnum
@@ -24,6 +25,8 @@ from apps.knowledge.parsers.spreadsheet_tables import Sheet, sheet_markdown, sho
 MOST_CELLS = 1_000_000  # of one workbook; what comes after is left out and said so
 LARGEST_GRID = 6_000_000
 CELL = re.compile(rb'<(?:\w+:)?c\s(?:[^>]{0,300}?\s)?r="([A-Z]{1,3})(\d{1,7})"[^>]{0,300}(?<!/)>')
+UNSAVED = re.compile(rb"</f>(?:<v ?/>|<v></v>)?</c>")  # a formula that no spreadsheet program has computed yet
+LONGEST_FORMULA, MOST_COUNTED = 9_000, 50_000
 
 
 def parse_spreadsheet(file: BinaryIO, *, password: str = "") -> Parsed:
@@ -37,7 +40,7 @@ def parse_spreadsheet(file: BinaryIO, *, password: str = "") -> Parsed:
         data = unlocked(data, password)
     elif data.startswith(b"PK") and odf_locks.is_locked(package := Package(io.BytesIO(data))):
         data = odf_locks.unlocked(package, password).getvalue()
-    sheets, hidden = _sheets(data)
+    sheets, hidden, unsaved = _sheets(data)
     left, cut = MOST_CELLS, []
     for sheet in sheets:
         left -= sum(map(len, sheet.cells.values()))
@@ -58,6 +61,8 @@ def parse_spreadsheet(file: BinaryIO, *, password: str = "") -> Parsed:
         metadata["hidden_sheets"] = ", ".join(hidden)
     if cut:
         metadata["truncated"] = ", ".join(cut)
+    if unsaved:
+        metadata["formulas_without_values"] = unsaved
     return Parsed(markdown, metadata=metadata)
 
 
@@ -73,16 +78,22 @@ def _is_named(sheet: Sheet) -> bool:
     return not re.fullmatch(r"(?:sheet|tabelle|feuil|hoja|лист|工作表)\s?\d*", sheet.name, re.I)
 
 
-def _sheets(data: bytes) -> tuple[list[Sheet], list[str]]:
-    """Return the visible sheets, and the names of the hidden ones."""
+def _sheets(data: bytes) -> tuple[list[Sheet], list[str], int]:
+    """Return the visible sheets, the names of the hidden ones, and how many formulas have no saved value."""
+    unsaved = 0
     if data.startswith(b"PK"):
         package = Package(io.BytesIO(data))
         if package.read("xl/workbook.bin") is not None:
             from apps.knowledge.parsers.xlsb import read_xlsb
 
-            return read_xlsb(package)
-        if _is_vast(package):
-            return _by_openpyxl(data)
+            return *read_xlsb(package), 0
+        vast, unsaved = _looked_through(package)
+        if vast:
+            return *_by_openpyxl(data), unsaved
+    return *_of_grid(data), unsaved
+
+
+def _of_grid(data: bytes) -> tuple[list[Sheet], list[str]]:
     try:
         return _by_calamine(data)
     except PasswordError as error:
@@ -99,20 +110,31 @@ def _sheets(data: bytes) -> tuple[list[Sheet], list[str]]:
         raise ParseFailure("broken_file", reason="no workbook") from error
 
 
-def _is_vast(package: Package) -> bool:
-    """Whether a sheet's corners are too far apart for a grid. Inflates every part, and so bounds them all."""
+def _looked_through(package: Package) -> tuple[bool, int]:
+    """Return whether a sheet's corners are too far apart for a grid, and how many formulas have no saved value.
+
+    Inflates every part, and so bounds them all.
+    """
+    vast, unsaved = False, 0
     for name in package.names():
         data = package.read(name) or b""
         if not name.startswith("xl/worksheets/") or not name.endswith(".xml"):
             continue
+        unsaved += sum(_is_number(data, match.start()) for match in islice(UNSAVED.finditer(data), MOST_COUNTED))
         rows, columns = [1 << 30, 0], [1 << 30, 0]
         for match in CELL.finditer(data):
             row, column = int(match.group(2)), _column(match.group(1))
             rows = [min(rows[0], row), max(rows[1], row)]
             columns = [min(columns[0], column), max(columns[1], column)]
         if (rows[1] - rows[0] + 1) * (columns[1] - columns[0] + 1) > LARGEST_GRID and rows[1]:
-            return True
-    return False
+            vast = True
+    return vast, unsaved
+
+
+def _is_number(sheet: bytes, formula: int) -> bool:
+    """Whether the cell whose formula ends there is no text: an empty text is a result too."""
+    cell = sheet.rfind(b"<c ", max(0, formula - LONGEST_FORMULA), formula)
+    return cell >= 0 and b't="str"' not in sheet[cell : sheet.find(b">", cell, formula)]
 
 
 def _column(letters: bytes) -> int:
