@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from apps.common.text import legible
+from apps.knowledge.parsers.delimited import delimiter_of
 from apps.knowledge.parsers.encodings import decode
 
 CONTENT_TYPE = "application/vnd.knowsphere.questions+json"
@@ -28,14 +29,14 @@ class Pair(NamedTuple):
 
 
 def cleaned(pairs: Sequence[Pair]) -> list[Pair]:
-    """Return the pairs of which both halves say something, within their lengths."""
+    """Return the pairs of which both halves say something."""
     found = []
     for pair in pairs:
-        question = " ".join(legible(pair.question).split())[:LONGEST_QUESTION]
-        answer = legible(pair.answer).replace("\r\n", "\n").strip()[:LONGEST_ANSWER]
+        question = " ".join(legible(pair.question).split())
+        answer = legible(pair.answer).replace("\r\n", "\n").strip()
         if question and answer:
             found.append(Pair(question, answer))
-    return found[:MOST_PAIRS]
+    return found
 
 
 def stored(pairs: Sequence[Pair]) -> bytes:
@@ -63,10 +64,12 @@ def _without_headings(answer: str) -> str:
 def from_csv(content: bytes) -> list[Pair]:
     """Return the pairs of a table of two columns, in any usual encoding, with or without a row of heads."""
     text, _ = decode(content)
-    sample = text[:4096]
-    delimiter = max(",;\t", key=sample.count)
-    rows = csv.reader(io.StringIO(text.removeprefix("\ufeff"), newline=""), delimiter=delimiter)
-    pairs = [Pair(row[0], row[1]) for row in rows if len(row) >= 2]
+    delimiter = delimiter_of(text)
+    try:
+        rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter))
+    except csv.Error:  # a quotation mark that never ends
+        rows = [line.split(delimiter) for line in text.splitlines()]
+    pairs = [Pair(_as_typed(row[0]), _as_typed(row[1])) for row in rows if len(row) >= 2]
     if pairs and pairs[0].question.strip().lower() in HEADS:
         del pairs[0]
     return cleaned(pairs)
@@ -83,3 +86,8 @@ def to_csv(pairs: Sequence[Pair]) -> bytes:
 
 def _inert(cell: str) -> str:
     return f"'{cell}" if cell.startswith(FORMULA) and not NUMBER.fullmatch(cell) else cell
+
+
+def _as_typed(cell: str) -> str:
+    """Return a cell without what ``to_csv`` puts before it."""
+    return cell[1:] if cell.startswith("'") and cell[1:].startswith(FORMULA) else cell

@@ -231,6 +231,20 @@ def test_deleting_a_base_takes_all_it_holds(ingest, ann, handbook):
     assert rows(document) == (0, 0, 0)
 
 
+def test_a_file_store_that_does_not_answer_holds_up_no_sweep(ingest, ann, monkeypatch):
+    for at in range(2):
+        services.delete_document(document=ingest(f"{GUIDE} {at}", f"{at}.md"), actor=ann)
+    Document.objects.update(deleted_at=timezone.now() - timedelta(seconds=11))
+
+    def away(*_arguments):
+        raise OSError("away")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(default_storage, "listdir", away)
+        assert services.sweep()["erased"] == 2
+    assert not Document.objects.exists()
+
+
 def test_files_without_a_row_are_swept_and_others_stay(ingest, monkeypatch):
     from apps.knowledge.services import sweeping
 

@@ -288,7 +288,27 @@ def test_nothing_in_an_export_is_computed_by_a_spreadsheet():
     assert written.startswith(b"\xef\xbb\xbf")
     found = [line.split(",")[0] for line in written.decode("utf-8-sig").splitlines()[1:]]
     assert found == ["'=1+1", "+1", "-1", "'@x", "'＝1", "-5", "-5.5%", "plain"]
-    assert questions.from_csv(written)[-1] == Pair("plain", "plain")
+    assert questions.from_csv(written) == [Pair(cell, cell) for cell in cells]  # and back as it was
+
+
+def test_a_list_that_is_too_long_is_refused_and_not_cut(handbook, ann):
+    for pairs, told in (
+        ([Pair(f"{at}?", "Yes.") for at in range(questions.MOST_PAIRS + 1)], "5001 pairs"),
+        ([Pair("Why?", "Because. " * 3_000)], "Why?"),
+    ):
+        with pytest.raises(InvalidInput) as refused:
+            services.add_questions(knowledge_base=handbook, name="FAQ", pairs=pairs, actor=ann)
+        assert told in refused.value.message
+
+
+def test_a_table_of_pairs_may_hold_other_delimiters_and_quotation_marks_without_end():
+    table = "问题;答案\n怎么走？;先左转,再右转,然后直走\n几点？;九点,周末除外\n"
+    assert questions.from_csv(table.encode()) == [
+        Pair("怎么走？", "先左转,再右转,然后直走"),
+        Pair("几点？", "九点,周末除外"),
+    ]
+    endless = 'Why?,"Because\n' + "How?,So it is said.\n" * 10_000
+    assert questions.from_csv(endless.encode())[1] == Pair("How?", "So it is said.")
 
 
 def test_a_password_opens_a_locked_file_and_is_kept_encrypted(add, embedder, ann, data_folder):

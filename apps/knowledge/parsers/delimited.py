@@ -24,7 +24,7 @@ def parse_delimited(file: BinaryIO) -> Parsed:
     if lines[0].lower().startswith("sep=") and len(lines[0]) == 5 and len(lines) == 2:  # Excel's own hint
         delimiter, text = lines[0][4], lines[1]
     else:
-        delimiter = _delimiter(text)
+        delimiter = delimiter_of(text)
     try:
         rows = list(csv.reader(io.StringIO(text), delimiter=delimiter))
     except csv.Error:  # a quotation mark that never ends
@@ -38,7 +38,7 @@ def parse_delimited(file: BinaryIO) -> Parsed:
     return Parsed(markdown, metadata=metadata)
 
 
-def _delimiter(text: str) -> str:
+def delimiter_of(text: str) -> str:
     """Return the sign that cuts the first rows into most columns of one and the same number."""
     sample = "\n".join(text.split("\n", SAMPLE_ROWS)[:SAMPLE_ROWS])
     best, best_score = ",", 0.0

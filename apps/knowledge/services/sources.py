@@ -13,6 +13,7 @@ from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
 from django.db import IntegrityError, transaction
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from apps.common.errors import InvalidInput
 from apps.common.outbound.errors import OutboundError, OutboundTooLarge
@@ -268,11 +269,11 @@ def address_of(url: str) -> str:
     try:
         parts = urlsplit(legible(url).strip())
     except ValueError as error:
-        raise InvalidInput(field="url", reason="this is not an address") from error
+        raise InvalidInput(field="url", reason=_("this is not an address")) from error
     if parts.scheme not in ("http", "https") or not parts.hostname or len(url) > LONGEST_ADDRESS:
-        raise InvalidInput(field="url", reason="it must begin with http:// or https://")
+        raise InvalidInput(field="url", reason=_("it must begin with http:// or https://"))
     if "@" in parts.netloc:
-        raise InvalidInput(field="url", reason="it must not hold a name or a password")
+        raise InvalidInput(field="url", reason=_("it must not hold a name or a password"))
     return urlunsplit((parts.scheme, parts.netloc, parts.path or "/", parts.query, ""))
 
 
@@ -295,20 +296,30 @@ def _text(text: str) -> ContentFile[bytes]:
 
 def _title(name: str) -> str:
     if not legible(name).strip():
-        raise InvalidInput(field="name", reason="it is empty")
+        raise InvalidInput(field="name", reason=_("it is empty"))
     return display_name(name)
 
 
 def _pairs(pairs: Sequence[Pair]) -> list[Pair]:
     found = questions.cleaned(pairs)
     if not found:
-        raise InvalidInput(field="pairs", reason="no question has an answer")
+        raise InvalidInput(field="pairs", reason=_("no question has an answer"))
+    if len(found) > questions.MOST_PAIRS:
+        told = _("there are %(count)s pairs, and one list holds %(most)s")
+        raise InvalidInput(field="pairs", reason=told % {"count": len(found), "most": questions.MOST_PAIRS})
+    for pair in found:
+        if len(pair.question) > questions.LONGEST_QUESTION or len(pair.answer) > questions.LONGEST_ANSWER:
+            told = _(
+                "“%(question)s” or its answer is too long: %(of_question)s and %(of_answer)s characters are the most"
+            )
+            most = {"of_question": questions.LONGEST_QUESTION, "of_answer": questions.LONGEST_ANSWER}
+            raise InvalidInput(field="pairs", reason=told % {"question": pair.question[:80], **most})
     return found
 
 
 def _hours(hours: int | None) -> int | None:
     if hours is not None and not 1 <= hours <= MOST_HOURS:
-        raise InvalidInput(field="refresh_hours", reason=f"must be between 1 and {MOST_HOURS}")
+        raise InvalidInput(field="refresh_hours", reason=_("must be between 1 and %(most)s") % {"most": MOST_HOURS})
     return hours
 
 

@@ -118,8 +118,11 @@ def erase_deleted() -> int:
     count = 0
     for document in gone.iterator(chunk_size=100):
         if _erase_document(gone.filter(pk=document.pk)):
-            erase_files(document)
             count += 1
+            try:
+                erase_files(document)
+            except OSError:  # the daily sweep finds them by their row that is gone
+                logger.warning("document %s: its files could not be deleted", document.pk)
     _erase_folders(before)
     for knowledge_base in KnowledgeBase.objects.filter(deleted_at__lt=before, documents__isnull=True):
         knowledge_base.delete()
