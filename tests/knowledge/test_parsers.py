@@ -106,6 +106,19 @@ def test_numbered_chapters_of_a_text_are_headings_and_sentences_that_name_one_ar
         "# 第一章 总则", "第一条 为了规范。", "## 第二节\u3000考勤", "第二章的规定除外", "# 第二章", "第三章 内容如下。"
     ]  # fmt: skip
     assert read("看看\n第一章\n再说", "a.txt").markdown == "看看\n第一章\n再说"
+    contents = "第一章 总则……3\n第二章 考勤 ...... 12\n第三章 附则 15"
+    assert read(contents, "a.txt").markdown == contents
+
+
+def test_numbered_chapters_of_a_pdf_are_headings_where_they_stand_apart():
+    from apps.knowledge.parsers.pdf import _Line, _Sizes
+
+    sizes = _Sizes(10.0, {})
+    found = {
+        ("第一章 总则", True): 1, ("第二节 考勤", True): 2, ("第一章 总则", False): 0, ("第三章 附则 15", True): 0,
+        ("第三章的规定除外", True): 0,
+    }  # fmt: skip
+    assert {key: sizes.level(_Line(key[0], 10.0, apart=key[1])) for key in found} == found
 
 
 def test_front_matter_is_no_heading():

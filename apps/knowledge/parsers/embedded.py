@@ -7,13 +7,14 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 
 from apps.common.text import legible
-from apps.knowledge.parsers.content_types import PDF, sniff
+from apps.knowledge.parsers.content_types import PDF, PICTURES, sniff
 from apps.knowledge.parsers.parsed import ParseFailure
 
 DEEPEST = 3
 MOST_FILES = 1_000
 MOST_BYTES = 512 << 20
 EDGE_BYTES = 1 << 20
+TINY = "picture"  # one that is too small to be kept: the sign of a firm, a dot that tells who reads
 
 
 @dataclass(slots=True)
@@ -43,7 +44,7 @@ def one_budget() -> Iterator[None]:
 def unread_inside(*more: str) -> dict[str, str]:
     """Return what a document's metadata say of files inside it that could not be read. Called within ``one_budget``."""
     budget = _budget.get()
-    names = [*more, *(budget.unread if budget else ())]
+    names = dict.fromkeys([*more, *(budget.unread if budget else ())])
     return {"unread": ", ".join(legible(name) for name in names)} if names else {}
 
 
@@ -57,7 +58,7 @@ def read_inside(data: bytes, name: str) -> tuple[str, str]:
     """
     budget = _budget.get() or _Budget()
     text, reason = _read_inside(budget, data, name)
-    if reason:
+    if reason not in ("", TINY):
         budget.unread.append(name or reason)
     return text, reason
 
@@ -80,7 +81,7 @@ def _read_inside(budget: _Budget, data: bytes, name: str) -> tuple[str, str]:
             from apps.knowledge.parsers.pdf_pictures import drawn
 
             markdown = "\n\n".join(filter(None, (markdown, drawn(data, parsed.unread))))
-        return markdown, "" if markdown.strip() else "needs_ocr"
+        return markdown, "" if markdown.strip() else TINY if kind in PICTURES else "needs_ocr"
     except ParseFailure as failure:
         if failure.code == "suspicious_file":
             raise

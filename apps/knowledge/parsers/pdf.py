@@ -11,7 +11,7 @@ import pypdfium2 as pdfium
 import pypdfium2.raw as raw
 
 from apps.common.text import legible
-from apps.knowledge.parsers.paragraphs import BULLET, HYPHENS, SENTENCE_END, joined
+from apps.knowledge.parsers.paragraphs import BULLET, CHAPTER, HYPHENS, SENTENCE_END, chapter_level, joined
 from apps.knowledge.parsers.parsed import Parsed, ParseFailure, join_pages, tidy
 from apps.knowledge.parsers.pdf_pictures import PictureFinder
 from apps.knowledge.parsers.pdf_tables import Table, TableFinder
@@ -250,6 +250,9 @@ class _Sizes:
             return 0
         if line.size in self.levels:
             return self.levels[line.size]
+        chapter = CHAPTER.match(text) if self.body else None
+        if chapter and (line.size > self.body * NUMBERED_RATIO or line.apart):
+            return chapter_level(chapter)
         numbered = NUMBERED.match(text) if self.body else None
         if numbered is None:
             return 0

@@ -5,18 +5,13 @@ from typing import BinaryIO
 
 from apps.common.text import legible
 from apps.knowledge.parsers.encodings import decode
-from apps.knowledge.parsers.paragraphs import SENTENCE_END
+from apps.knowledge.parsers.paragraphs import CHAPTER, chapter_level
 from apps.knowledge.parsers.parsed import Parsed, ParseFailure, tidy
 
 FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?)\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
 TITLE_LINE = re.compile(r"^title:[ \t]*[\"']?(.+?)[\"']?[ \t]*$", re.MULTILINE | re.IGNORECASE)
 FIRST_HEADING = re.compile(r"^ {0,3}# +(.+?)[ \t#]*$", re.MULTILINE)
-# A chapter or section of Chinese rules and books on a line of its own: a number, then nothing or a title.
-CHAPTER = re.compile(
-    r"^[ \t\u3000]*(第[一二三四五六七八九十百零〇\d]{1,7}(?:[章篇编編卷部]|(?P<part>[节節]))"
-    r"(?:[ \t\u3000:：]+\S[^\n]{0,38})?)[ \t]*$",
-    re.MULTILINE,
-)
+CHAPTER_LINE = re.compile(f"^{CHAPTER.pattern}", re.MULTILINE)
 FEWEST_CHAPTERS = 2
 
 
@@ -49,12 +44,12 @@ def _read(file: BinaryIO) -> tuple[str, str]:
 
 
 def _with_chapters(text: str) -> str:
-    found = [match for match in CHAPTER.finditer(text) if not match.group(1).endswith(SENTENCE_END)]
+    found = [(match, level) for match in CHAPTER_LINE.finditer(text) if (level := chapter_level(match))]
     if len(found) < FEWEST_CHAPTERS:
         return text
     parts: list[str] = []
     at = 0
-    for match in found:
-        parts += (text[at : match.start()], "## " if match.group("part") else "# ", match.group(1))
+    for match, level in found:
+        parts += (text[at : match.start()], "#" * level, " ", match.group(1))
         at = match.end()
     return "".join([*parts, text[at:]])
