@@ -6,19 +6,21 @@ work in one of eight. Hot paths (search, event rows, socket sign-in) use ``pool(
 
 import asyncio
 import contextvars
+import re
 import select
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from functools import partial
-from typing import Any, ParamSpec, TypeVar
+from functools import lru_cache, partial
+from typing import Any, ParamSpec, Self, TypeVar
 
 from asgiref.sync import SyncToAsync, async_to_sync
 from django.conf import settings
 from django.db import close_old_connections, connections
 from django.db.models import Model
-from psycopg import AsyncConnection
-from psycopg.rows import DictRow, dict_row
+from psycopg import AsyncConnection, AsyncRawCursor
+from psycopg.abc import Params
+from psycopg.rows import DictRow, Row, dict_row
 from psycopg_pool import AsyncConnectionPool
 
 P = ParamSpec("P")
@@ -28,6 +30,7 @@ Pool = AsyncConnectionPool[AsyncConnection[DictRow]]
 THREADS = 8  # the web process's Django pool holds as many connections and some for requests
 # What is kept prepared would otherwise be planned anew each of the first five times; up to the pipeline's end.
 PLANNED_ONCE = "SELECT set_config('plan_cache_mode', 'force_generic_plan', true)"
+PLACEHOLDER = re.compile(r"%(?:%|s|\((\w+)\)s)")
 _executor = ThreadPoolExecutor(THREADS, thread_name_prefix="db")
 _pools: dict[asyncio.AbstractEventLoop, Pool] = {}
 
@@ -128,6 +131,39 @@ def conninfo() -> str:
     return make_conninfo("", **{**options, **given})
 
 
+@lru_cache(maxsize=500)
+def _numbered(query: str) -> tuple[str, tuple[str, ...]]:
+    """Return a query with PostgreSQL's own placeholders, and the names of its parameters in their order, "" for %s."""
+    names: list[str] = []
+    places: dict[str, int] = {}
+
+    def place(found: re.Match[str]) -> str:
+        if found.group() == "%%":
+            return "%"
+        name = found.group(1) or ""
+        if not name or name not in places:
+            names.append(name)
+            places[name] = len(names)
+        return f"${places[name]}"
+
+    return PLACEHOLDER.sub(place, query), tuple(names)
+
+
+class KeptCursor(AsyncRawCursor[Row]):
+    """A cursor that keeps how the placeholders of a query are numbered, however long it is.
+
+    psycopg keeps it up to 4,096 characters only. A statement with a door in it is twice as long, and reading it
+    anew took 0.6 ms of the 1 ms that a door cost a statement.
+    """
+
+    async def execute(self, query: Any, params: Params | None = None, **more: Any) -> Self:
+        """Run a query with ``%s`` or ``%(name)s`` in it, as any other cursor does."""
+        if params is not None and isinstance(query, str):
+            query, names = _numbered(query)
+            params = [params[name] for name in names] if isinstance(params, Mapping) else params
+        return await super().execute(query, params, **more)
+
+
 async def check_alive(connection: AsyncConnection[Any]) -> None:
     """Raise OperationalError if the server behind an idle connection is gone, as after its restart.
 
@@ -159,7 +195,12 @@ async def pool() -> Pool:
             reconnect_timeout=1.5,
             open=False,
             check=check_alive,
-            kwargs={"autocommit": True, "prepare_threshold": None, "row_factory": dict_row},
+            kwargs={
+                "autocommit": True,
+                "prepare_threshold": None,
+                "row_factory": dict_row,
+                "cursor_factory": KeptCursor,
+            },
         )
         _pools[loop] = opened
         await opened.open()

@@ -7,6 +7,7 @@ it guards, so a grant that was withdrawn a moment ago no longer counts.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
 from django.core.exceptions import EmptyResultSet
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
@@ -65,6 +66,12 @@ def readable_bases(who: Who) -> Scope:
 
 
 def _scope(sql: str, positional: Sequence[Any]) -> Scope:
-    first, *rest = sql.split("%s")
-    named = first + "".join(f"%(door_{number})s{part}" for number, part in enumerate(rest))
-    return Scope(named, {f"door_{number}": value for number, value in enumerate(positional)})
+    """Name the parameters; one id has one name, however often it stands there."""
+    text, *rest = sql.split("%s")
+    names: dict[object, str] = {}
+    parameters: dict[str, Any] = {}
+    for number, (value, part) in enumerate(zip(positional, rest, strict=True)):
+        name = names.setdefault(value if isinstance(value, UUID) else number, f"door_{number}")
+        parameters[name] = value
+        text += f"%({name})s{part}"
+    return Scope(text, parameters)
