@@ -6,6 +6,7 @@ it guards, so a grant that was withdrawn a moment ago no longer counts.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
@@ -67,11 +68,15 @@ def readable_bases(who: Who) -> Scope:
 
 def _scope(sql: str, positional: Sequence[Any]) -> Scope:
     """Name the parameters; one id has one name, however often it stands there."""
-    text, *rest = sql.split("%s")
-    names: dict[object, str] = {}
-    parameters: dict[str, Any] = {}
-    for number, (value, part) in enumerate(zip(positional, rest, strict=True)):
-        name = names.setdefault(value if isinstance(value, UUID) else number, f"door_{number}")
-        parameters[name] = value
-        text += f"%({name})s{part}"
-    return Scope(text, parameters)
+    known: dict[object, str] = {}
+    names = tuple(
+        known.setdefault(value if isinstance(value, UUID) else number, f"door_{number}")
+        for number, value in enumerate(positional)
+    )
+    return Scope(_named(sql, names), dict(zip(names, positional, strict=True)))
+
+
+@lru_cache(maxsize=500)
+def _named(sql: str, names: tuple[str, ...]) -> str:
+    first, *rest = sql.split("%s")
+    return first + "".join(f"%({name})s{part}" for name, part in zip(names, rest, strict=True))
