@@ -17,7 +17,7 @@ def _listed(words: str, characters: str) -> frozenset[str]:
 # Words that a rewrite may replace: they only point at something said before.
 POINTERS = _listed(
     "it its they them their theirs he him his she her hers this that these those there here one ones "
-    "the a an what how and about so then also else same former latter such above previous",
+    "the a an what how and about so then also else same former latter such above previous i am asking",
     "它他她其这那此该们呢吗的了么个者些之哪些前后上述者另还又也",
 )
 # Words that a rewrite may bring in without their having been said before.
@@ -51,20 +51,32 @@ def accepted(question: str, rewrite: str, *, earlier: str) -> bool:
     """
     if not rewrite or "\n" in rewrite or len(rewrite) > 3 * len(question) + 200:
         return False
-    if INSTRUCTION.match(rewrite) and not INSTRUCTION.match(question):
+    if INSTRUCTION.match(rewrite) and not _orders(question, _beginning(rewrite)):
         return False
     before, after = _words(question), _words(rewrite)
     if not _numbers(question) <= _numbers(rewrite) <= _numbers(question) | _numbers(earlier):
         return False
-    if not _names(question) <= set(WORD.findall(rewrite)):
+    if not _names(question) <= set(_written(rewrite)):
         return False
     own = before - POINTERS
     if own and len(own & after) < KEPT * len(own):
         return False
-    if not _qualifiers(question) <= _qualifiers(rewrite) <= _qualifiers(question) | _qualifiers(earlier):
+    said = _qualifiers(question) | _qualifiers(NONE.sub(" no", earlier))
+    if not _qualifiers(question) <= _qualifiers(rewrite) <= said:
         return False
-    fresh = after - before - GLUE - POINTERS - _words(earlier)
+    heard = {_singular(word) for word in _words(earlier)}
+    new = {word for word in after - before - GLUE - POINTERS - said if not word[0].isdigit()}  # numbers are looked at
+    fresh = {word for word in new if _singular(word) not in heard}
     return len(fresh) <= NEW * len(after)
+
+
+def _orders(question: str, beginning: str) -> bool:
+    """Return whether a question is an instruction, or one of its clauses begins as its rewrite does."""
+    return bool(INSTRUCTION.match(question)) or beginning in {_beginning(clause) for clause in CLAUSE.split(question)}
+
+
+def _beginning(clause: str) -> str:
+    return " ".join(WORD.findall(clause.lower())[:2])
 
 
 def leaves_out(question: str) -> bool:
@@ -90,14 +102,42 @@ SPELLED = re.compile(
 )
 
 
+CLAUSE = re.compile(r"[,.;:!?，。；：！？]")
+NONE = re.compile(r"(?:n't|\bnot) any\b", re.IGNORECASE)  # "there isn't any" says no more than "no"
+SMALL = (
+    ("two", "两", "二"),
+    ("three", "三"),
+    ("four", "四"),
+    ("five", "五"),
+    ("six", "六"),
+    ("seven", "七"),
+    ("eight", "八"),
+    ("nine", "九"),
+    ("ten", "十"),
+    ("eleven",),
+    ("twelve",),
+)
+DIGITS = {word: str(number) for number, words in enumerate(SMALL, 2) for word in words}
+
+
 def _numbers(text: str) -> set[str]:
+    """Return the numbers of a text, small ones in digits however they are written."""
     digits = {number.rstrip(".,") for number in NUMBER.findall(text)}
-    return digits | {found.lower() for found in SPELLED.findall(text)} - {"一"}  # that is also "a"
+    spelled = {found.lower() for found in SPELLED.findall(text)} - {"一"}  # that is also "a"
+    return digits | {DIGITS.get(word, word) for word in spelled}
 
 
 def _names(text: str) -> set[str]:
     """Return the capitalised words of a question, its first one aside."""
-    return {word for word in WORD.findall(text)[1:] if word[0].isupper() and word != "I"}
+    return {word for word in _written(text)[1:] if word[0].isupper() and word != "I"}
+
+
+def _written(text: str) -> list[str]:
+    return [word.rstrip(".") for word in WORD.findall(text)]
+
+
+def _singular(word: str) -> str:
+    return f"{word[:-3]}y" if word.endswith("ies") else word.removesuffix("s")
 
 
 def _qualifiers(text: str) -> set[str]:
@@ -105,4 +145,4 @@ def _qualifiers(text: str) -> set[str]:
 
 
 def _words(text: str) -> set[str]:
-    return {word.lower().rstrip(".") for word in WORD.findall(text)}
+    return {word.lower() for word in _written(text)}

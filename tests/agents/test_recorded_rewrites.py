@@ -17,6 +17,12 @@ GOOD = [
     ("Form K-77 is for parents.", "Who signs it before 31 March?", "Who signs form K-77 before 31 March?"),
     ("The latest audit is from May.", "What did the first say?", "What did the first audit say?"),
     ("Project Nova has 3 phases.", "How long are all of them?", "How long are all phases of project Nova?"),
+    (
+        "The station is two miles away, there isn't any bus.",
+        "How do I get there?",
+        "How do I get to the station 2 miles away with no bus?",
+    ),
+    ("In Osaka it rains.", "Osaka please, find out about trains.", "Find out about trains in Osaka."),
     ("Dr. Wu leads the lab.", "What is her current budget?", "What is Dr. Wu's current budget?"),
     ("Sales were 5 million in 2023.", "And in 2024?", "And what were sales in 2024?"),
     ("《出差制度》规定住宿标准为六百元。", "那餐费呢？", "《出差制度》规定的餐费是多少？"),
@@ -75,5 +81,5 @@ def test_on_the_public_set(data_folder):
                 ways += 1
                 refused += not accepted(question, way, earlier=earlier)
     assert kept / len(items) >= 0.98
-    assert passed / len(items) >= 0.95
+    assert passed >= len(items) - 1  # one says "swimming" in place of the question's own "workout class"
     assert refused == ways > 200
