@@ -349,6 +349,7 @@ GRADE_MODEL = environment.text("GRADE_MODEL")
 RERANK_MODEL = environment.text("RERANK_MODEL")
 RERANK_BASE_URL = environment.url("RERANK_BASE_URL") or OPENAI_BASE_URL
 RERANK_API_KEY = environment.text("RERANK_API_KEY") or OPENAI_API_KEY
+STM_KEEP_TURNS = environment.whole("STM_KEEP_TURNS", 8, least=1, most=100)  # finished turns that stay in the prompt
 RETRIEVAL_CANDIDATE_K = environment.whole("RETRIEVAL_CANDIDATE_K", 0, most=100)  # 0: by each profile's own numbers
 ASR_MODEL = environment.text("ASR_MODEL")
 ASR_BASE_URL = environment.url("ASR_BASE_URL") or OPENAI_BASE_URL

@@ -15,7 +15,6 @@ from uuid import UUID
 import orjson
 
 from apps.agents.context import TurnContext
-from apps.agents.context_layout import KEEP_TURNS
 from apps.agents.handoff import Handoff, answer_id, extended, handed_off, transcript
 from apps.agents.messages import read_in, readable, split_turns
 from apps.agents.prompts import prompt
@@ -95,9 +94,9 @@ def stepping(context: TurnContext, state: TurnState) -> int:
     """Return how many turns leave the view after this answer; 0 between two steps of the window."""
     turns, _ids = finished_in_view(state, context.record.handoff, current=False)
     sizes = [sum(map(context.size, turn)) for turn in turns]
-    if len(turns) < 2 * KEEP_TURNS and sum(sizes) <= STEP * context.window:
+    if len(turns) < 2 * context.keep_turns and sum(sizes) <= STEP * context.window:
         return 0
-    return _dropped(sizes, keep=KEEP_TURNS, most=STEPPED * context.window)
+    return _dropped(sizes, keep=context.keep_turns, most=STEPPED * context.window)
 
 
 def _dropped(sizes: Sequence[int], *, keep: int, most: float) -> int:

@@ -13,7 +13,6 @@ from apps.agents.context import Switches
 from apps.agents.messages import readable, repair, split_turns
 from apps.models.chat import Wire
 
-KEEP_TURNS = 8  # finished turns that stay at least; the window grows to twice that and steps back at once
 LANGUAGES = {"en": "English", "zh-hans": "Simplified Chinese"}
 
 

@@ -9,7 +9,8 @@ from typing import Any, Protocol
 
 from django.utils.translation import gettext as _
 
-WARNINGS = {"store_answer", "checkpoint", "image", "memory", "retry"}  # steps that appear only when something is amiss
+# Steps that appear only when something is amiss, or when something was remembered.
+WARNINGS = {"store_answer", "checkpoint", "image", "memory", "remembered", "retry"}
 SHOWN_TYPES = ("step", "handoff", "plan", "understanding", "tool.started", "tool.finished")
 
 
@@ -51,6 +52,7 @@ def words() -> dict[str, list[str]]:
         "checkpoint": [_("Saving the conversation"), _("The conversation’s state was not saved")],
         "image": [_("Looking at the picture"), _("The picture was not seen")],
         "memory": [_("Remembering"), _("Not remembered")],
+        "remembered": [_("Remembering"), _("Remembered")],
         "retry": [_("Trying a tool again"), _("Tried a tool again")],
         "other": [_("Using a tool"), _("Used a tool")],
     }

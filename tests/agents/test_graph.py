@@ -390,6 +390,7 @@ async def test_only_explicit_statements_are_remembered(question, kept):
     )
     await drive(context)
     assert stored == kept
+    assert [step["detail"] for step in sink.of("step") if step["name"] == "remembered"] == kept
     if len(kept) and "\n" not in question:
         assert "remember" in sink.text
         assert requests == []

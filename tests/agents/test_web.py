@@ -10,7 +10,13 @@ import pytest
 from apps.agents.context import Switches
 from apps.agents.web import providers
 from apps.agents.web.addresses import addresses_in, same
-from apps.agents.web.errors import PageUnreadable, WebSearchMisconfigured, WebSearchUnavailable
+from apps.agents.web.errors import (
+    PageUnavailable,
+    PageUnreadable,
+    WebSearchMisconfigured,
+    WebSearchRefused,
+    WebSearchUnavailable,
+)
 from apps.agents.web.hits import WebHit
 from apps.agents.web.pages import read_page
 from apps.common.outbound.errors import OutboundRefused
@@ -95,12 +101,20 @@ async def test_each_provider_is_asked_as_it_wants_and_read_as_it_answers(name, s
     assert method == "GET" or orjson.loads(body)["query"] == "pumps 泵"
     site.answers[path] = (200, "application/json", b'{"unexpected": []}')
     assert await providers.search_web("x", 5) == []
-    for status, code in ((401, WebSearchMisconfigured), (500, WebSearchUnavailable), (429, WebSearchUnavailable)):
+    passing = ((500, WebSearchUnavailable), (429, WebSearchUnavailable), (503, WebSearchUnavailable))
+    for status, code in (
+        *passing,
+        (401, WebSearchMisconfigured),
+        (400, WebSearchRefused),
+        (402, WebSearchRefused),
+        (404, WebSearchRefused),
+    ):
+        assert code.retryable is (code is WebSearchUnavailable)
         site.answers[path] = (status, "application/json", b"{}")
         with pytest.raises(code):
             await providers.search_web("x", 5)
     site.answers[path] = (200, "text/html", b"<html>")
-    with pytest.raises(WebSearchUnavailable):
+    with pytest.raises(WebSearchRefused):
         await providers.search_web("x", 5)
 
 
@@ -109,7 +123,7 @@ async def test_an_answer_that_comes_in_two_pieces_is_read_to_its_end(site, setti
     site.answers["/search"] = (200, "application/json", orjson.dumps(WIRE["searxng"]))
     assert await providers.search_web("pumps", 5) == [WebHit("A", "https://a.example/", "about a")]
     monkeypatch.setattr(providers, "MOST_BYTES", 20)
-    with pytest.raises(WebSearchUnavailable):
+    with pytest.raises(WebSearchRefused):
         await providers.search_web("pumps", 5)
 
 
@@ -159,7 +173,7 @@ async def test_pages_are_read_for_their_main_text(site):
     site.answers["/c"] = (200, "text/plain; charset=gb18030", "泵的价格".encode("gb18030"))
     assert (await read_page(f"{site.url}/c")).text == "泵的价格"
     for path, answer in (
-        ("/d", (500, "text/html", b"x")),
+        ("/d", (404, "text/html", b"x")),
         ("/e", (200, "image/png", b"\x89PNG")),
         ("/f", (200, "text/html", b"<html><body></body></html>")),
         ("/g", (200, "application/pdf", b"%PDF-1.4 broken")),
@@ -167,6 +181,10 @@ async def test_pages_are_read_for_their_main_text(site):
         site.answers[path] = answer
         with pytest.raises(PageUnreadable):
             await read_page(f"{site.url}{path}")
+    for status in (429, 500, 503):  # these pass
+        site.answers["/d"] = (status, "text/html", b"x")
+        with pytest.raises(PageUnavailable):
+            await read_page(f"{site.url}/d")
 
 
 async def test_a_pdf_waits_no_longer_than_a_while_for_files_of_others(site, monkeypatch):

@@ -3,7 +3,7 @@
 import pytest
 from django.urls import reverse
 
-from apps.agents.nodes.manage_memory import STATEMENT
+from apps.agents.nodes.manage_memory import statements
 from apps.knowledge.models import Document
 from apps.memory import services
 from apps.memory.errors import MemoryOff
@@ -36,7 +36,10 @@ def document(acme, base, name, digest):
         ("Please remember my name is Ann", "my name is Ann"),
         ("Can you please remember: lunch is at 12", "lunch is at 12"),
         ("Keep in mind that we use SAP", "we use SAP"),
-        ("Note: the code is 42", "the code is 42"),
+        ("Note that the code is 42", "the code is 42"),
+        ("Remember: I work in finance. Tell me how long leave is.", "I work in finance."),
+        ("Remember: I work in finance. My boss is Bea. How long is leave?", "I work in finance. My boss is Bea."),
+        ("记住：我在财务部工作。年假多少天？", "我在财务部工作。"),
         ("记住：我在财务部工作", "我在财务部工作"),
         ("记住我喜欢简短的回答", "我喜欢简短的回答"),
         ("请记住，预算是五千", "预算是五千"),
@@ -49,7 +52,7 @@ def document(acme, base, name, digest):
     ],
 )
 def test_statements_in_both_languages(said, kept):
-    assert STATEMENT.findall(said) == [kept]
+    assert statements(said)[0] == [kept]
 
 
 @pytest.mark.parametrize(
@@ -66,12 +69,14 @@ def test_statements_in_both_languages(said, kept):
         "怎么才能记住这些？",
         "记住了",
         "员工应当记住以下规定",
+        "Note: the valve must be closed",
+        "Sum this up:\nRemember: call Bob\nYours, Al",
         "请记住我的名字了吗",
         "请记住我的名字了吗。",
     ],
 )
 def test_questions_about_memory_are_no_statements(said):
-    assert STATEMENT.findall(said) == []
+    assert statements(said) == ([], said)
 
 
 def test_the_page_shows_changes_and_erases(signed_in, ann, bea, acme):

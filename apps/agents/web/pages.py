@@ -8,7 +8,7 @@ from pathlib import Path
 import orjson
 from django.utils.translation import gettext as _
 
-from apps.agents.web.errors import PageUnreadable
+from apps.agents.web.errors import PASSING, PageUnavailable, PageUnreadable
 from apps.agents.web.hits import WebPage
 from apps.common.outbound.fetching import Fetched, fetch
 from apps.common.text import storable
@@ -26,9 +26,12 @@ async def read_page(url: str) -> WebPage:
 
     Raises:
         OutboundRefused, OutboundTooLarge, OutboundTimeout, OutboundFailed: it cannot be fetched.
+        PageUnavailable: its server has no answer just now.
         PageUnreadable: it answers with an error, or with nothing that can be read.
     """
     got = await fetch(url, max_bytes=MOST_BYTES, timeout_s=FETCH_S)
+    if got.status in PASSING:
+        raise PageUnavailable(status=got.status)
     if got.status != 200:
         raise PageUnreadable(reason=_("the server answers with %(status)d") % {"status": got.status})
     kind = got.content_type.partition(";")[0].strip().lower()

@@ -9,7 +9,7 @@ import orjson
 from django.conf import settings
 from django.utils.translation import gettext as _
 
-from apps.agents.web.errors import WebSearchMisconfigured, WebSearchUnavailable
+from apps.agents.web.errors import PASSING, WebSearchMisconfigured, WebSearchRefused, WebSearchUnavailable
 from apps.agents.web.hits import WebHit
 from apps.common.text import legible
 
@@ -103,7 +103,7 @@ async def search_web(query: str, count: int) -> list[WebHit]:
     """Ask the configured search engine.
 
     Raises:
-        WebSearchUnavailable, WebSearchMisconfigured.
+        WebSearchUnavailable, WebSearchRefused, WebSearchMisconfigured.
         OutboundRefused: the operator's address is private and not named in OUTBOUND_ALLOW.
     """
     name = provider_name()
@@ -143,14 +143,16 @@ async def _send(name: str, request: Request) -> Any:
             if response.status in (401, 403):
                 raise WebSearchMisconfigured(provider=name, reason=_("its key is refused"))
             if response.status != 200:
-                raise WebSearchUnavailable(provider=name)
+                raise (WebSearchUnavailable if response.status in PASSING else WebSearchRefused)(provider=name)
             body = bytearray()
             async for piece in response.content.iter_any():  # read(n) gives no more than what has arrived
                 body += piece
                 if len(body) > MOST_BYTES:
-                    raise WebSearchUnavailable(provider=name)
+                    raise WebSearchRefused(provider=name)
             return orjson.loads(body)
-    except (aiohttp.ClientError, TimeoutError, orjson.JSONDecodeError, OSError) as error:
+    except orjson.JSONDecodeError as error:
+        raise WebSearchRefused(provider=name) from error
+    except (aiohttp.ClientError, TimeoutError, OSError) as error:
         raise WebSearchUnavailable(provider=name) from error
 
 

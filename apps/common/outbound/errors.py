@@ -62,3 +62,10 @@ class OutboundFailed(OutboundError):
 
     code = "outbound_failed"
     retryable = True
+
+
+class OutboundUnusable(OutboundFailed):
+    """What answers will not answer otherwise the next time: its certificate, its redirects or its packing are wrong."""
+
+    code = "outbound_unusable"
+    retryable = False

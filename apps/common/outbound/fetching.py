@@ -15,6 +15,7 @@ from apps.common.outbound.errors import (
     OutboundRefused,
     OutboundTimeout,
     OutboundTooLarge,
+    OutboundUnusable,
 )
 from apps.common.outbound.guard import check_host, check_scheme
 from apps.common.text import legible
@@ -90,7 +91,7 @@ async def _follow(session: "aiohttp.ClientSession", target: "URL", host: str, ma
             raise type(error)(host=host, reason=error.details["reason"]) from None
     if isinstance(got, Fetched):
         return got
-    raise OutboundFailed(host=host, reason=_("it redirects too often"))
+    raise OutboundUnusable(host=host, reason=_("it redirects too often"))
 
 
 async def _get(session: "aiohttp.ClientSession", target: "URL", host: str, max_bytes: int) -> Fetched | str:
@@ -108,7 +109,7 @@ async def _get(session: "aiohttp.ClientSession", target: "URL", host: str, max_b
     except TimeoutError:
         raise
     except aiohttp.ClientConnectorCertificateError:
-        raise OutboundFailed(host=host, reason=_("its certificate is not valid")) from None
+        raise OutboundUnusable(host=host, reason=_("its certificate is not valid")) from None
     except aiohttp.ClientConnectorError:
         raise OutboundFailed(host=host, reason=_("there is no connection to it")) from None
     except (aiohttp.ClientError, OSError, ValueError, zlib.error):
@@ -161,7 +162,7 @@ def _packing(encoding: str, host: str) -> str:
             return "gzip"
         case "deflate":
             return "deflate"
-    raise OutboundFailed(host=host, reason=_("it is packed in a way that was not asked for"))
+    raise OutboundUnusable(host=host, reason=_("it is packed in a way that was not asked for"))
 
 
 class _Inflate:

@@ -14,7 +14,7 @@ from apps.conversations.models import Conversation, Turn
 from apps.workspaces import permissions, rights
 from apps.workspaces.models import User, Workspace
 
-TITLE_LENGTH = 60  # characters of the first question; pages cut it shorter where they are narrow
+TITLE_LENGTH = 16  # characters of the first question; people give a longer one themselves
 LONGEST_TITLE = 200
 
 

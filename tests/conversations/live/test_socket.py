@@ -45,7 +45,7 @@ async def test_a_turn_streams_and_is_stored(tab, conversation):
     assert [(c.n, c.page, c.cited, c.text) for c in citations] == [
         (1, 9, True, "Economy class is booked."), (2, 3, True, "住宿标准为每晚 600 元。"),
     ]  # fmt: skip
-    assert (await in_db(lambda: Conversation.objects.get(pk=conversation.pk))).title == "cite please and thank you"
+    assert (await in_db(lambda: Conversation.objects.get(pk=conversation.pk))).title == "cite please and…"
 
 
 async def test_live_blocks_are_the_reloaded_rendering(tab):
