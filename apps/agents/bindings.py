@@ -13,7 +13,7 @@ from django.db.models import Exists, OuterRef, QuerySet
 from psycopg.rows import DictRow
 
 from apps.agents.context import AgentProfile, Base, Note
-from apps.agents.models import Agent
+from apps.agents.models import Agent, ConversationHandoff
 from apps.agents.services import default_agent
 from apps.agents.turn import TurnRequest
 from apps.common.compiled import CompiledQuery, objects
@@ -32,6 +32,7 @@ from apps.workspaces.models import User, Workspace
 from apps.workspaces.principals import Principal, Who
 
 ORDER = ("name", "pk")  # of bases
+READ_AHEAD = 3  # newest ones of a conversation that are read ahead: one of them belongs, but on old branches
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,7 @@ class Bound:
     fast: ResolvedModel
     limits: Mapping[str, Any]
     filters: Filters  # which documents of its bases the agent looks at
+    handoffs: tuple[DictRow, ...] = ()  # the conversation's newest, the longest first
 
 
 PERSON = CompiledQuery(lambda user: User.objects.filter(pk=user, is_active=True))
@@ -70,6 +72,14 @@ BASES_OF_AGENT = DoorQuery[KnowledgeBase](
 )
 NOTE = DoorQuery[ConversationNote](
     lambda who, conversation: ConversationNote.objects.visible_to(who).filter(conversation=conversation)
+)
+LAST_HANDOFFS = DoorQuery[ConversationHandoff](
+    lambda who, conversation: (
+        ConversationHandoff.objects.visible_to(who)
+        .filter(conversation=conversation)
+        .order_by("-turns")
+        .values("summary_upto_message_id", "turns", "parts")[:READ_AHEAD]
+    )
 )
 
 
@@ -127,12 +137,18 @@ async def bind(request: TurnRequest) -> Bound:
         tools=tuple(name for name in agent.tools if isinstance(name, str)),
         bases=tuple(base for base in bases.values() if not asked or base.id in asked),
         background=tuple(background),
-        note=next((Note(row["text"], frozenset(map(str, row["documents"]))) for row in found["note"]), Note()),
+        note=note_in(found["note"]),
         model=model,
         fast=fast,
         limits=limits if isinstance(limits, dict) else {},
         filters=Filters.of(settings.get("filters") or {}),
+        handoffs=tuple(found["handoffs"]),
     )
+
+
+def note_in(rows: list[DictRow]) -> Note:
+    """Return a conversation's note, of the rows of ``NOTE``."""
+    return next((Note(row["text"], frozenset(map(str, row["documents"]))) for row in rows), Note())
 
 
 async def _models(
@@ -168,6 +184,7 @@ def _statements(request: TurnRequest) -> dict[str, Statement]:
             else BASES_OF_DEFAULT.statement(asker, workspace=place)
         ),
         "note": NOTE.statement(asker, conversation=request.conversation_id),
+        "handoffs": LAST_HANDOFFS.statement(asker, conversation=request.conversation_id),
         "models": gateway.defaults_statement("chat", place),
     }
     if asker.user_id is not None:

@@ -213,6 +213,7 @@ class TurnContext:
     decide: Callable[[str], Awaitable[Decision]]
     size: Callable[[Wire], int]
     window: int  # tokens that the main model takes
+    keep_turns: int  # finished turns that stay in the prompt; the window grows to twice that and steps back at once
     fixed_tokens: int  # of tool schemas and system message
     # memory: the asker's own
     remember: Callable[[Sequence[str]], Awaitable[None]]
@@ -220,6 +221,7 @@ class TurnContext:
     background: tuple[str, ...]  # what they said earlier and belongs to the question
     # the conversation's own
     note: Note  # what it is about, for what points back; read it as ``record.note``
+    read_note: Callable[[], Awaitable[Note]]  # as it is by now
     store_note: Callable[[Note], Awaitable[None]]
     store_handoff: Callable[[Handoff], Awaitable[bool]]  # False: a quicker one was there
     handoff_of: Callable[[Sequence[UUID]], Awaitable[Handoff]]  # the newest up to one of some answers

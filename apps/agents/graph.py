@@ -7,10 +7,12 @@ Importing this module imports LangGraph, which is slow: ``runner`` does it at th
 """
 
 from collections.abc import Awaitable, Callable
+from copy import copy
 from functools import cache
 from time import monotonic
 from typing import Any, Literal
 
+from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
@@ -54,12 +56,22 @@ def build() -> Graph:
     return graph.compile()
 
 
-def after_understanding(state: TurnState) -> Literal["generate", "agent"]:
+def with_saver(saver: BaseCheckpointSaver[str]) -> Graph:
+    """Return the compiled graph with a turn's own checkpointer: a shallow copy, for LangGraph's validates it anew."""
+    own = copy(build())
+    own.checkpointer = saver
+    return own
+
+
+# Decisions are coroutines, for LangGraph hands plain functions to a thread.
+
+
+async def after_understanding(state: TurnState) -> Literal["generate", "agent"]:
     """Follow the route that ``query_understand`` wrote."""
     return "agent" if state["route"] == "agent" else "generate"
 
 
-def after_agent(state: TurnState) -> Literal["tools", "__end__"]:
+async def after_agent(state: TurnState) -> Literal["tools", "__end__"]:
     """Run the calls that the model made, or end."""
     return "tools" if state["messages"][-1].get("tool_calls") else "__end__"
 

@@ -3,20 +3,21 @@
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Collection, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, TypeVar
 from uuid import UUID
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import orjson
 import psycopg
+from django.conf import settings
 from django.db import DatabaseError
 from django.utils import timezone
 from psycopg.rows import DictRow
 
 from apps.agents import services
 from apps.agents.attached import Attached
-from apps.agents.bindings import Bound
+from apps.agents.bindings import NOTE, READ_AHEAD, Bound, note_in
 from apps.agents.context import Budget, Decision, Note, StoredResult, Switches, TurnContext, TurnRecord
 from apps.agents.context_layout import task
 from apps.agents.handoff import Handoff
@@ -29,7 +30,7 @@ from apps.agents.tools import catalog
 from apps.agents.turn import Attachment, EventSink, TurnRequest
 from apps.agents.web import providers
 from apps.agents.web.pages import read_page
-from apps.common.database import in_db, prepared
+from apps.common.database import in_db, prepared, read_together
 from apps.common.errors import ServiceUnavailable
 from apps.common.text import storable
 from apps.knowledge.retrieval import reading
@@ -180,6 +181,10 @@ def context_for(
             own = partial(count_citations, workspace=bound.workspace, actor=user)
             await _reached(in_db(partial(own, documents=documents)))
 
+    async def read_note() -> Note:
+        [rows] = await _reached(read_together([NOTE.statement(asker, conversation=request.conversation_id)]))
+        return note_in(rows)
+
     async def keep_note(note: Note) -> None:
         own = partial(store_note, workspace=bound.workspace, conversation=request.conversation_id, actor=user)
         await _reached(in_db(partial(own, text=note.text, documents=map(UUID, note.documents))))
@@ -195,6 +200,9 @@ def context_for(
         return await _reached(in_db(store))
 
     async def handoff_of(answers: Sequence[UUID]) -> Handoff:
+        known = next((row for row in bound.handoffs if row["summary_upto_message_id"] in answers), None)
+        if known is not None or len(bound.handoffs) < READ_AHEAD:
+            return _handoff(known)
         sql, parameters = HANDOFFS.statement(asker, conversation=request.conversation_id)
         newest = f"SELECT * FROM ({sql}) h WHERE summary_upto_message_id = ANY(%s) ORDER BY turns DESC LIMIT 1"  # noqa: S608 (the door's own SQL)
 
@@ -202,8 +210,7 @@ def context_for(
             async with prepared() as connection:
                 return await (await connection.execute(newest, (*parameters, list(answers)))).fetchone()
 
-        row = await _reached(first())
-        return Handoff.from_json(row["summary_upto_message_id"], row["turns"], row["parts"]) if row else Handoff()
+        return _handoff(await _reached(first()))
 
     def token(text: str) -> None:
         record.text.append(text)
@@ -243,11 +250,13 @@ def context_for(
         decide=decide,
         size=estimated_tokens,
         window=bound.model.context_window,
-        fixed_tokens=estimate(orjson.dumps(schemas).decode() + identity(bound.agent) + task(switches)),
+        keep_turns=settings.STM_KEEP_TURNS,
+        fixed_tokens=_tokens_of(orjson.dumps(schemas).decode() + identity(bound.agent) + task(switches)),
         remember=remember,
         count_citations=count,
         background=bound.background,
         note=bound.note,
+        read_note=read_note,
         store_note=keep_note,
         store_handoff=store_handoff,
         handoff_of=handoff_of,
@@ -256,6 +265,16 @@ def context_for(
         say=partial(say, language),
         reasoning_replay=bound.model.reasoning_replay,
     )
+
+
+def _handoff(row: DictRow | None) -> Handoff:
+    return Handoff.from_json(row["summary_upto_message_id"], row["turns"], row["parts"]) if row else Handoff()
+
+
+@lru_cache(200)
+def _tokens_of(text: str) -> int:
+    """Return an estimate that is made anew for other tools, instructions or switches alone."""
+    return estimate(text)
 
 
 async def _reached(work: Awaitable[T]) -> T:

@@ -39,6 +39,7 @@ logger = logging.getLogger(__name__)
 _warming: asyncio.Task[None] | None = None
 _behind: dict[UUID, asyncio.Task[None]] = {}  # what is done behind answers, by conversation
 SAVING_S = 6.0  # for the state of a turn that did not end by itself
+LOOK_S = 0.02  # how soon a note that came to wait meanwhile is made, too, where all is to be settled
 CLOSING_S = 5.0  # for what is done behind answers, when the process ends
 
 
@@ -63,10 +64,11 @@ async def stop() -> None:
     warming, _warming = _warming, None  # it belongs to this event loop; a later start has another
     if warming is not None:
         await asyncio.wait({warming})
-    mine = {task for task in _behind.values() if task.get_loop() is asyncio.get_running_loop()}
-    if mine:
-        _done, late = await asyncio.wait(mine, timeout=CLOSING_S)
-        for task in late:
+    try:
+        async with asyncio.timeout(CLOSING_S):
+            await settled()
+    except TimeoutError:
+        for task in _mine():
             task.cancel()
     from apps.agents import checkpoints
 
@@ -82,6 +84,8 @@ async def forget_state(conversation_id: UUID) -> None:
 
 async def forget(conversation_id: UUID) -> None:
     """Erase all that is kept of a conversation here; called when the conversation is erased."""
+    if (task := _behind.get(conversation_id)) in _mine():
+        task.cancel()
     await forget_state(conversation_id)
     await in_db(services.erase_conversation, conversation_id)
 
@@ -134,9 +138,13 @@ async def _load(request: TurnRequest) -> "tuple[TurnSaver | None, dict[str, Any]
     try:
         return saver, await saver.load(_config(request)) if saver else None
     except Exception:
-        # A state that cannot be read, say of an older library: the turn goes on from rows, without one.
+        # A state that cannot be read, say of an older library: the turn goes on from rows, and leaves a new one.
         logger.exception("the state of conversation %s cannot be read", request.conversation_id)
+    try:
+        await forget_state(request.conversation_id)
+    except psycopg.Error:
         return None, None
+    return saver, None
 
 
 def _config(request: TurnRequest) -> Any:
@@ -176,7 +184,7 @@ class _Turn:
             self.request, self.bound, events=self.events, stop=self.stop, rebuilt=rebuilt, record=self.record
         )
         config["recursion_limit"] = graph.recursion_limit(context.budget.rounds)
-        running = graph.build().copy({"checkpointer": saver}) if saver else graph.build()
+        running = graph.with_saver(saver) if saver else graph.build()
         error: KnowSphereError | None = None
         state: Any = None
         try:
@@ -266,6 +274,7 @@ def _go_on(context: TurnContext, state: "TurnState") -> None:
     if not afterwards.is_due(context, state):
         return
     conversation = context.conversation_id
+    afterwards.overtake(conversation)
     task = asyncio.create_task(_one_by_one(_behind.get(conversation), context, state))
     _behind[conversation] = task
     task.add_done_callback(lambda done: _behind.pop(conversation) if _behind.get(conversation) is done else None)
@@ -288,10 +297,16 @@ async def afterwards_of(context: TurnContext, state: "TurnState") -> None:
 
 
 async def settled() -> None:
-    """Wait until what is due behind the answers so far is done."""
-    mine = {task for task in _behind.values() if task.get_loop() is asyncio.get_running_loop()}
-    if mine:
-        await asyncio.wait(mine)
+    """Have what is due behind the answers so far done, and wait for it."""
+    while mine := _mine():
+        from apps.agents import afterwards
+
+        afterwards.hurry()
+        await asyncio.wait(mine, timeout=LOOK_S)
+
+
+def _mine() -> set[asyncio.Task[None]]:
+    return {task for task in _behind.values() if task.get_loop() is asyncio.get_running_loop()}
 
 
 def _answered(record: TurnRecord, error: KnowSphereError | None) -> bool | None:

@@ -18,6 +18,7 @@ from apps.common.errors import KnowSphereError, NotAllowed, NotFound, ServiceUna
 from apps.conversations import errors, frames, services, signin
 from apps.conversations.engine import ENGINE
 from apps.conversations.models import Conversation, Turn
+from apps.conversations.rows import Standing
 from apps.workspaces.models import User
 from apps.workspaces.principals import Principal, Who
 
@@ -128,7 +129,7 @@ class TurnSocket(RefusingConsumer):
             frame = frames.parse(text_data)
             if isinstance(frame, frames.Ping):
                 await self.send(text_data='{"type":"pong"}')
-            elif await self._admitted():
+            elif not await self.asked_as_known(frame) and await self._admitted():
                 await self._handle(frame)
         except KnowSphereError as error:
             await self.send_error(error)
@@ -141,16 +142,22 @@ class TurnSocket(RefusingConsumer):
             raise NotAllowed  # a key that only reads
         match frame:
             case frames.Ask() as ask:
-                turn = await self.start(ask)
-                if turn.pk in self._joined:  # watched since its first moment, as by every open tab
-                    self._joined.discard(turn.pk)
-                elif turn.pk not in self._watching:
-                    self._watch(turn.pk, after=0)
+                self._show(await self.start(ask))
             case frames.Stop(turn=turn_id):
                 await services.stop_turn(self.conversation, turn_id)
             case frames.Resume(turn=turn_id, after=after):
                 turn = await services.find_turn(self.conversation, turn_id)
                 self._resume(turn.pk, after)
+
+    def _show(self, turn: Turn) -> None:
+        if turn.pk in self._joined:  # watched since its first moment, as by every open tab
+            self._joined.discard(turn.pk)
+        elif turn.pk not in self._watching:
+            self._watch(turn.pk, after=0)
+
+    async def asked_as_known(self, frame: frames.Frame) -> bool:
+        """Ask in one go with the look at who asks, where a subclass can. False: nothing was done, look first."""
+        return False
 
     async def start(self, ask: frames.Ask) -> Turn:
         """Ask a question. A subclass may take less of it, and count it first."""
@@ -266,6 +273,7 @@ class ConversationConsumer(TurnSocket):
     """A person's tab, or a program with a person's key, on one conversation."""
 
     user: User | None = None
+    standing: Standing | None = None
 
     def begin(self) -> None:
         """Read session or key, and speak the browser's language until the person is known."""
@@ -281,5 +289,24 @@ class ConversationConsumer(TurnSocket):
         """Look at origin, session or key, membership and conversation."""
         if self.user is None:
             self.caller.check_origin()
-        self.user, conversation = await signin.admit(self.caller, self.conversation_id, known=self.user)
+        self.standing = None
+        self.user, conversation, self.standing = await signin.admit(self.caller, self.conversation_id, known=self.user)
         return Admission(self.user, conversation, self.caller.language(self.user.language))
+
+    async def asked_as_known(self, frame: frames.Frame) -> bool:
+        """Ask while the sign-in is what it was at the last look: the turn's own insert looks, in one statement.
+
+        Whatever is not begun so, for whichever reason, goes the long way, which says why.
+        """
+        if self.standing is None or not isinstance(frame, frames.Ask):
+            return False
+        try:
+            turn = await services.start_turn(self.conversation, frame, actor=self.who, standing=self.standing)
+        except ServiceUnavailable:
+            raise
+        except (KnowSphereError, services.Changed):
+            return False
+        self._looked_at = monotonic()
+        if not self._refused:  # by the guard, meanwhile
+            self._show(turn)
+        return True

@@ -17,6 +17,9 @@ from apps.common.text import storable
 # texts a second nothing is ever held back; above, the socket's cost stops growing with the speed.
 WINDOW_S = 0.015
 SECOND_WATCHER_S = 0.04
+# What tells of the way to an answer may wait as long for what comes next: each frame that is sent by itself wakes
+# its reader, who works on the same machine as the turn does, or a proxy that does.
+PATIENT = {"turn.started", "step", "understanding"}
 RESERVED = {"seq", "turn", "type", "at_ms"}
 
 Row = tuple[int, str, int, str]  # seq, type, at_ms, data as JSON
@@ -55,7 +58,8 @@ class TurnLog:
     """
 
     __slots__ = (
-        "_began", "_buffer", "_buffered", "_last_flush", "_loop", "_timer", "_waiters", "_watchers",
+        "_began", "_buffer", "_buffered", "_last_flush", "_loop", "_timer", "_waiters", "_waking",
+        "_watchers",
         "closed", "frames", "rows", "turn_id", "written",
     )  # fmt: skip
 
@@ -72,6 +76,7 @@ class TurnLog:
         self._last_flush = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._waiters: list[asyncio.Future[None]] = []
+        self._waking: asyncio.TimerHandle | None = None  # where patient events wait for those who watch
         self._watchers: list[object] = []
 
     def emit(self, kind: str, data: dict[str, Any]) -> int:
@@ -87,7 +92,10 @@ class TurnLog:
         at_ms = self.now_ms() if at_ms is None else at_ms
         self.frames.append(frame(self.turn_id, seq, kind, at_ms, data))
         self.rows.append((seq, kind, at_ms, data))
-        self._wake()
+        if kind not in PATIENT:
+            self._wake()
+        elif self._waking is None:
+            self._waking = self._loop.call_later(WINDOW_S, self._wake)
         return seq
 
     def now_ms(self) -> int:
@@ -125,6 +133,9 @@ class TurnLog:
         self._wake()
 
     def _wake(self) -> None:
+        if self._waking is not None:
+            self._waking.cancel()
+            self._waking = None
         if self._waiters:
             waiting, self._waiters = self._waiters, []
             for waiter in waiting:

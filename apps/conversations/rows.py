@@ -7,7 +7,7 @@ of all turns, one transaction to end one. Everything may be repeated after a los
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID, uuid5
 
 import orjson
@@ -44,6 +44,26 @@ class Door:
     def bound(self, who: Who, row: UUID) -> tuple[str, tuple[Any, ...]]:
         """Return SQL and parameters for this caller and row."""
         return self._query.statement(who, row=row)
+
+
+class Standing(NamedTuple):
+    """What somebody's sign-in rested on when it was last looked at: as long as it is the same, so is who they are."""
+
+    session_key: str
+    session_data: str
+    user_id: UUID
+    password: str
+
+    def behind(self, door: tuple[str, tuple[Any, ...]]) -> tuple[str, tuple[Any, ...]]:
+        """Return a door that is shut, too, as soon as any of it has changed."""
+        sql, parameters = door
+        return f"SELECT d.* FROM ({sql}) d WHERE {STANDS}", (*parameters, *self)  # noqa: S608 (the door's own SQL)
+
+
+STANDS = """
+EXISTS (SELECT 1 FROM django_session WHERE session_key = %s AND session_data = %s AND expire_date > now())
+AND EXISTS (SELECT 1 FROM workspaces_user WHERE id = %s AND password = %s AND is_active)
+"""
 
 
 def compiled(queryset: QuerySet[Any, Any]) -> tuple[str, tuple[Any, ...]]:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 from uuid import UUID
 
@@ -122,7 +122,15 @@ def is_ours(origin: str, host: str) -> bool:
     return False
 
 
-async def admit(caller: Caller, conversation_id: UUID, *, known: User | None = None) -> tuple[User, Conversation]:
+class Admitted(NamedTuple):
+    """Who is there and what they look at. ``standing``: what must be as it was for this to hold; None for a key."""
+
+    user: User
+    conversation: Conversation
+    standing: rows.Standing | None
+
+
+async def admit(caller: Caller, conversation_id: UUID, *, known: User | None = None) -> Admitted:
     """Return the person and the conversation that they may see, as rows of this moment.
 
     ``known``: whom the session belonged to the last time, which saves a round trip.
@@ -152,19 +160,20 @@ async def admit(caller: Caller, conversation_id: UUID, *, known: User | None = N
                 session, person, conversation = [await cursor.fetchone() for cursor in cursors]
     except psycopg.OperationalError as error:
         raise ServiceUnavailable(service="PostgreSQL") from error
-    if person is None or _owner(session) != user_id:
+    if person is None or session is None or _owner(session) != user_id:
         raise errors.SignedOut
     user = User(**person)
-    given = _sessions.decode(session["session_data"]).get(HASH_SESSION_KEY, "") if session else ""
+    given = _sessions.decode(session["session_data"]).get(HASH_SESSION_KEY, "")
     hashes = (user.get_session_auth_hash(), *user.get_session_auth_fallback_hash())
     if not any(constant_time_compare(given, known_hash) for known_hash in hashes):
         raise errors.SignedOut
     if conversation is None:
         raise NotFound
-    return user, Conversation(**conversation)
+    standing = rows.Standing(caller.session_key, session["session_data"], user.pk, user.password)
+    return Admitted(user, Conversation(**conversation), standing)
 
 
-async def _admit_key(key: str, conversation_id: UUID) -> tuple[User, Conversation]:
+async def _admit_key(key: str, conversation_id: UUID) -> Admitted:
     """Return the person acting as the key, and the conversation that the key may see."""
     try:
         user = await in_db(principal_of_key, key)
@@ -174,7 +183,7 @@ async def _admit_key(key: str, conversation_id: UUID) -> tuple[User, Conversatio
         raise ServiceUnavailable(service="PostgreSQL") from error
     if row is None:
         raise NotFound
-    return user, Conversation(**row)
+    return Admitted(user, Conversation(**row), None)
 
 
 async def _fetch(connection: rows.Connection, sql: str, parameters: tuple[Any, ...]) -> DictRow | None:

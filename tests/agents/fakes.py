@@ -124,6 +124,9 @@ def make_context(sink=None, *, passages=(), replies=(), question="How long is an
     async def nothing(*args):
         return []
 
+    async def no_note():
+        return Note()
+
     def token(text):
         record.text.append(text)
         sink.token(text)
@@ -166,10 +169,12 @@ def make_context(sink=None, *, passages=(), replies=(), question="How long is an
         "count_citations": nothing,
         "background": (),
         "note": Note(),
+        "read_note": no_note,
         "store_note": nothing,
         "store_handoff": store_handoff,
         "handoff_of": handoff_of,
         "window": 32_768,
+        "keep_turns": 8,
         "fixed_tokens": 1_000,
         "emit": sink.emit,
         "token": token,

@@ -265,6 +265,35 @@ async def test_an_agents_configuration_only_narrows(talk, acme, vendor, monkeypa
     }
 
 
+async def test_a_state_that_cannot_be_read_is_replaced(talk, vendor):
+    vendor.script([Reply("One."), Reply("Two."), Reply("Three.")])
+    await talk.ask("Hello 1")
+    async with (await checkpoints.pool()).connection() as connection:
+        await connection.execute("UPDATE checkpoint_blobs SET type = 'of an older library', blob = 'x'")
+    for question in ("Hello 2", "Hello 3"):
+        assert (await talk.ask(question)).status == "succeeded"
+        assert talk.rebuilt == 1  # of rows, once
+    assert [m["content"] for m in (await talk.state())["messages"]] == [
+        "Hello 1", "One.", "Hello 2", "Two.", "Hello 3", "Three."
+    ]  # fmt: skip
+
+
+async def test_questions_in_quick_succession_make_one_note_of_all_of_them(talk, vendor, monkeypatch):
+    monkeypatch.setattr("apps.agents.afterwards.QUIET_S", 60)
+    vendor.otherwise = lambda request: Reply("Hi." if request.body.get("stream") else "They greet.")
+    for number in range(1, 5):
+        await talk.ask(f"Hello {number}")
+    await runner.settled()
+    vendor.requests.clear()
+    await talk.ask("Hello 5")
+    await talk.ask("Hello 6")
+    await runner.settled()
+    [note] = [
+        str(r.messages[-1]["content"]) for r in vendor.requests if "</note>\n<turns>" in r.messages[-1]["content"]
+    ]
+    assert [word in note for word in ("They greet.", "Hello 4", "Hello 5", "Hello 6")] == [True, False, True, True]
+
+
 async def test_checkpoints_out_of_reach_cost_a_warning_and_no_answer(talk, vendor, monkeypatch):
     vendor.script([Reply("One."), Reply("Two."), Reply("Three.")])
     await talk.ask("Hello one")

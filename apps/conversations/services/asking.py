@@ -40,19 +40,31 @@ class _Question(NamedTuple):
     attachments: tuple[UUID, ...]
 
 
-async def start_turn(conversation: Conversation, ask: Ask, *, actor: Who) -> Turn:
+class Changed(Exception):
+    """The asker's sign-in is not what it was, or something else wants a closer look; nothing was begun."""
+
+
+async def start_turn(
+    conversation: Conversation, ask: Ask, *, actor: Who, standing: rows.Standing | None = None
+) -> Turn:
     """Ask a question. Returns at once with the turn; the engine owns the rest.
 
     While another turn of the conversation runs, the new one is queued and begins when it is over. The
     same ``client_id`` again returns the turn that it began, whatever the rest of the frame says.
 
+    ``standing``: the caller has not looked at the actor's sign-in for this question. The statement that begins
+    the turn does, by whether it is still what it was; what is not begun at once is Changed.
+
     Raises:
+        Changed: only with ``standing``: look at the sign-in, then ask without.
         TooManyWaiting: too many questions of this conversation wait already.
         TooManyTurns: too many of the actor's questions are being answered.
         NotFound: the conversation, or a base, model, attachment or turn that is named, is not the actor's to use.
         ShuttingDown, ServiceUnavailable: nothing was begun; ask again later.
     """
     check_ask(ask)
+    if standing and ask.attachments:
+        raise Changed  # files are taken before the turn begins
     try:
         async with rows.connected() as connection:
             question = await _question(connection, conversation, ask)
@@ -60,7 +72,7 @@ async def start_turn(conversation: Conversation, ask: Ask, *, actor: Who) -> Tur
             for _attempt in range(3):
                 full: KnowSphereError | None = None
                 try:
-                    return await _begin(connection, conversation, ask.client_id, question, actor)
+                    return await _begin(connection, conversation, ask.client_id, question, actor, standing)
                 except psycopg.errors.UniqueViolation:
                     pass
                 except (
@@ -69,6 +81,8 @@ async def start_turn(conversation: Conversation, ask: Ask, *, actor: Who) -> Tur
                     errors.TooManyWaiting,
                 ) as error:  # a repetition needs no room
                     full = error
+                if standing:
+                    raise Changed
                 known = await rows.find_turn_of(connection, conversation.pk, ask.client_id)
                 if full and not known:
                     raise full
@@ -101,7 +115,12 @@ async def _question(connection: rows.Connection, conversation: Conversation, ask
 
 
 async def _begin(
-    connection: rows.Connection, conversation: Conversation, client_id: str, question: _Question, actor: Who
+    connection: rows.Connection,
+    conversation: Conversation,
+    client_id: str,
+    question: _Question,
+    actor: Who,
+    standing: rows.Standing | None,
 ) -> Turn:
     """Insert the turn and start its task."""
     if not ENGINE.started:
@@ -113,21 +132,27 @@ async def _begin(
         history=history.up_to(question.parent),
     )  # fmt: skip
     ahead = ENGINE.read_ahead(request)  # beside the insert: rights are read in the same moment as the door's
-    return await _insert(connection, replace(request, ahead=ahead), client_id, question, actor)
+    return await _insert(connection, replace(request, ahead=ahead), client_id, question, actor, standing)
 
 
 async def _insert(
-    connection: rows.Connection, request: TurnRequest, client_id: str, question: _Question, actor: Who
+    connection: rows.Connection,
+    request: TurnRequest,
+    client_id: str,
+    question: _Question,
+    actor: Who,
+    standing: rows.Standing | None,
 ) -> Turn:
     stored, turn_id = _stored(question), request.turn_id
+    door = ASKABLE.bound(actor, request.conversation_id)
     row = await rows.begin(
-        connection, ASKABLE.bound(actor, request.conversation_id), asker=request.asker, turn_id=turn_id,
+        connection, standing.behind(door) if standing else door, asker=request.asker, turn_id=turn_id,
         client_id=client_id,
         question=question.text, title=title_of(question.text), options=stored, process=ENGINE.process,
         parent=question.parent, first=question.first,
     )  # fmt: skip
     if row is None:
-        raise NotFound
+        raise Changed if standing else NotFound
     if row["number"] is None:
         await in_db(_give_back, request.workspace_id, actor, row["counted"] or [])
         if row["waiting"] >= rows.WAITING:

@@ -46,15 +46,17 @@ class Server(threading.Thread):
 @contextmanager
 def serving(engine, **options):
     """A server of the product's own application, with a scripted runner."""
+    from apps.agents import afterwards
     from knowsphere.asgi import application
 
     engine.run_turn, engine.grace_s = scripted.run_turn, 0.3
+    quiet, afterwards.QUIET_S = afterwards.QUIET_S, 0.05  # tests wait for notes
     server = Server(application)
     try:
         yield server.start()
     finally:
         server.stop()
-        engine.run_turn = None
+        engine.run_turn, afterwards.QUIET_S = None, quiet
 
 
 @pytest.fixture(scope="module")

@@ -7,6 +7,7 @@ from django.contrib.sessions.models import Session
 from django.utils import timezone
 
 from apps.common.database import in_db
+from apps.common.sessions import SessionStore
 from apps.conversations import consumers
 from apps.conversations.engine import ENGINE
 from apps.conversations.models import Conversation
@@ -89,6 +90,54 @@ async def test_rights_are_looked_at_again_with_every_frame(server, people):
         await in_db(lambda: delete_conversation(conversation=conversation, actor=people.bea))
         await one.ask("say 1")
         assert (await one.next())["code"] == "not_found"
+
+
+async def test_a_question_looks_at_the_sign_in_in_the_statement_that_begins_it(server, people, monkeypatch):
+    """No look of its own; and whatever of it has changed since the last one, nothing is begun before a new one."""
+    from apps.conversations import signin
+    from apps.conversations.services import start_conversation
+
+    looks, admit = [], signin.admit
+
+    async def counted(*args, **kwargs):
+        looks.append(args)
+        return await admit(*args, **kwargs)
+
+    monkeypatch.setattr(signin, "admit", counted)
+    user, password = type(people.bea).objects.filter(pk=people.bea.pk), people.bea.password
+
+    def change(how, key):
+        if how == "signed out":
+            Session.objects.filter(session_key=key).delete()
+        elif how == "lapsed":
+            Session.objects.filter(session_key=key).update(expire_date="2020-01-01T00:00Z")
+        elif how == "the session says more":
+            store = SessionStore(session_key=key)
+            store["seen"] = "something"
+            store.save()
+        elif how == "another password":
+            user.update(password="!another")
+        else:
+            user.update(is_active=False)
+
+    conversation = await in_db(lambda: start_conversation(workspace=people.acme, actor=people.bea))
+    for how in ("signed out", "lapsed", "the session says more", "another password", "locked"):
+        key = await in_db(lambda: people.session(people.bea))
+        async with Tab(server, conversation.pk, session=key) as one:
+            await one.ask("say 1")
+            assert (await one.turn())["status"] == "succeeded"
+            assert len(looks) == 1, how  # as the socket opened
+            begun = await in_db(conversation.turns.count)
+            await in_db(lambda how=how, key=key: change(how, key))
+            await one.ask("say 1")
+            if how == "the session says more":  # they are who they were
+                assert (await one.turn())["status"] == "succeeded"
+            else:
+                assert (await one.next())["code"] == "signed_out", how
+                assert await in_db(conversation.turns.count) == begun, how
+            assert len(looks) == 2, how
+        looks.clear()
+        await in_db(lambda: user.update(password=password, is_active=True))
 
 
 async def test_a_turn_is_shown_only_while_its_reader_may_see_it(server, people, monkeypatch):
