@@ -5,6 +5,8 @@ from itertools import pairwise
 from pathlib import Path
 
 import orjson
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from apps.agents.context import AgentProfile, Switches
 from apps.agents.context_layout import lay_out, task, turn_context
@@ -110,3 +112,54 @@ def test_history_between_two_steps_is_a_prefix():
     views = [request_bytes([], view([*conversation(n), NOW])[:-1]) for n in range(17)]
     for before, after in pairwise(views):
         assert after.startswith(before)
+
+
+@st.composite
+def conversations(draw):
+    """Messages as turns leave them, some cut off: calls without results, two questions in a row."""
+    messages, number = [], 0
+    for question in draw(st.lists(st.text(min_size=1, max_size=8), min_size=1, max_size=6)):
+        messages.append({"role": "user", "content": question})
+        for calls in draw(st.lists(st.integers(0, 2), max_size=3)):
+            ids = [f"k{number + i}" for i in range(calls)]
+            number += calls
+            made = [{**CALL, "id": one} for one in ids]
+            messages.append(
+                {"role": "assistant", "content": None, "tool_calls": made}
+                if made
+                else {"role": "assistant", "content": "x"}
+            )
+            answered = ids[: draw(st.integers(0, calls))]
+            messages += [{"role": "tool", "tool_call_id": one, "content": "found"} for one in answered]
+    return messages
+
+
+@given(conversations(), st.text(max_size=20), st.text(max_size=20), st.integers(0, 5), st.booleans())
+@settings(max_examples=150, deadline=None)
+def test_whatever_happened_every_vendor_can_read_the_prompt_and_it_only_grows(messages, block, handoff, gone, web):
+    """Roles are legal, pairs whole; the layout is a pure function; a later call of the turn extends it."""
+    turns = sum(message["role"] == "user" for message in messages)
+    known = {"turn_context": block, "handoff": handoff, "handed_off": min(gone, turns - 1)}
+    laid = view(messages, switches=Switches(knowledge=True, web=web), **known)
+    assert laid == view(messages, switches=Switches(knowledge=True, web=web), **known)
+    assert [message["role"] for message in laid[:2]] == ["system", "user"]
+    assert sum(message["role"] == "user" for message in laid) == turns - known["handed_off"]
+    waiting: list[str] = []
+    for before, message in pairwise(laid):
+        if message["role"] == "tool":
+            assert message["tool_call_id"] == waiting.pop(0)
+        else:
+            assert not waiting
+            assert (before["role"], message["role"]) not in {
+                ("user", "user"),
+                ("tool", "user"),
+                ("assistant", "system"),
+            }
+        waiting += [call["id"] for call in message.get("tool_calls") or ()]
+    assert not waiting
+    call = {**CALL, "id": "last"}
+    more = [{"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "last", "content": "y"}]  # fmt: skip
+    grown = view([*messages, *more], switches=Switches(knowledge=True, web=web), **known)
+    assert grown[: len(laid)] == laid
+    assert grown[len(laid) :] == more
