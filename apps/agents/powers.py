@@ -30,7 +30,7 @@ from apps.agents.tools import catalog
 from apps.agents.turn import Attachment, EventSink, TurnRequest
 from apps.agents.web import providers
 from apps.agents.web.pages import read_page
-from apps.common.database import in_db, prepared, read_together
+from apps.common.database import in_db, prepared
 from apps.common.errors import ServiceUnavailable
 from apps.common.text import storable
 from apps.knowledge.retrieval import reading
@@ -182,8 +182,12 @@ def context_for(
             await _reached(in_db(partial(own, documents=documents)))
 
     async def read_note() -> Note:
-        [rows] = await _reached(read_together([NOTE.statement(asker, conversation=request.conversation_id)]))
-        return note_in(rows)
+        async def now() -> list[DictRow]:
+            async with prepared() as connection:
+                note = NOTE.statement(asker, conversation=request.conversation_id)
+                return await (await connection.execute(*note)).fetchall()
+
+        return note_in(await _reached(now()))
 
     async def keep_note(note: Note) -> None:
         own = partial(store_note, workspace=bound.workspace, conversation=request.conversation_id, actor=user)
