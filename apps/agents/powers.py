@@ -203,10 +203,14 @@ def context_for(
         )
         return await _reached(in_db(store))
 
+    ahead = [bound.handoffs]
+
     async def handoff_of(answers: Sequence[UUID]) -> Handoff:
-        known = next((row for row in bound.handoffs if row["summary_upto_message_id"] in answers), None)
-        if known is not None or len(bound.handoffs) < READ_AHEAD:
-            return _handoff(known)
+        if ahead:  # later on others may be there
+            rows = ahead.pop()
+            known = next((row for row in rows if row["summary_upto_message_id"] in answers), None)
+            if known is not None or len(rows) < READ_AHEAD:
+                return _handoff(known)
         sql, parameters = HANDOFFS.statement(asker, conversation=request.conversation_id)
         newest = f"SELECT * FROM ({sql}) h WHERE summary_upto_message_id = ANY(%s) ORDER BY turns DESC LIMIT 1"  # noqa: S608 (the door's own SQL)
 
