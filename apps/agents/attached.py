@@ -114,6 +114,7 @@ def passages_of(attachment: Attachment, text: str) -> list[Passage]:
                     start=start,
                     end=end,
                     score=0.0,
+                    place=place,
                 )
             )
         heading = heads[-1] if heads else heading

@@ -80,11 +80,15 @@ def context_for(
     switches = Switches(knowledge=bool(ids or attached.documents), web=web, language=chosen)
     tools = catalog.usable(bound.tools, switches)
 
+    async def here(work: Awaitable[T]) -> T:
+        with timezone.override(_zone(user)):  # a filter's days are the asker's
+            return await _reached(work)
+
     async def find(query: str, top_k: int | None, *filters: Filters) -> SearchResult:
         own = await attached.search(query, top_k or DEFAULT.top_k)
         if own and (record.scoped or not ids):
             return SearchResult(tuple(own))
-        found = await _reached(search(asker, query, knowledge_bases=ids, top_k=top_k, filters=(*narrow, *filters)))
+        found = await here(search(asker, query, knowledge_bases=ids, top_k=top_k, filters=(*narrow, *filters)))
         most = top_k or max(DEFAULT.top_k, len(found.passages))
         beside = own[: max(1, most // 2)]
         return replace(found, passages=(*beside, *found.passages)[:most]) if own else found
@@ -93,7 +97,7 @@ def context_for(
         own = await attached.grep(pattern, limit)
         if record.scoped or not ids:
             return own
-        found = await _reached(reading.grep_chunks(asker, pattern, knowledge_bases=ids, limit=limit, filters=narrow))
+        found = await here(reading.grep_chunks(asker, pattern, knowledge_bases=ids, limit=limit, filters=narrow))
         return [*own, *found][:limit]
 
     async def read(
@@ -106,7 +110,7 @@ def context_for(
             found = reading.list_chunks(asker, chunk_ids=list(chunk_ids), filters=narrow)
         else:
             found = reading.list_chunks(asker, document_id=document_id, first=first, count=count, filters=narrow)
-        passages = await _reached(found)
+        passages = await here(found)
         return [*own, *(passage for passage in passages if passage.knowledge_base_id in inside)]
 
     async def info(*, document_ids: Sequence[UUID] = ()) -> Sequence[Mapping[str, Any]]:
@@ -114,7 +118,7 @@ def context_for(
         if own and set(document_ids) and attached.ids().issuperset(document_ids):
             return own
         found = reading.document_info(asker, document_ids=document_ids, knowledge_bases=ids, filters=narrow)
-        return [*own, *await _reached(found)]
+        return [*own, *await here(found)]
 
     async def readable(document_ids: Collection[UUID]) -> frozenset[UUID]:
         own = attached.ids() & set(document_ids)
@@ -140,9 +144,10 @@ def context_for(
         row = await _reached(in_db(own.first))
         if row is None:
             return None
-        shown = {UUID(one) for one in row.documents}
-        if shown and not (await readable(shown)).issuperset(shown):
-            return None
+        shown = {UUID(one) for one in row.documents} - attached.ids()
+        there = reading.readable(asker, shown, knowledge_bases=ids, filters=narrow)
+        if shown and not (await here(there)).issuperset(shown):
+            return None  # no longer theirs, or not of what this turn looks at
         of_this_turn = row.turn == request.turn_id
         return StoredResult(row.tool, row.text, tuple(row.documents), tuple(row.numbers), of_this_turn)
 

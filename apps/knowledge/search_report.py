@@ -46,7 +46,10 @@ def empty_words(reason: str) -> str:
     """Return why nothing was found, and what to do."""
     return {
         "no_base": _("No knowledge base is selected, or none of those selected is shared with you."),
-        "nothing_indexed": _("The selected knowledge bases hold nothing that is indexed yet. Add documents first."),
+        "nothing_indexed": _(
+            "The selected knowledge bases hold nothing indexed that you may read. "
+            "Add documents, or ask whoever manages them whether some are kept from you."
+        ),
         "filter": _("No document fits the filters. Loosen one of them."),
         "threshold": _("Passages were found, but none reaches the threshold that these knowledge bases ask for."),
     }.get(reason, _("Nothing was found. Try fewer or other words."))

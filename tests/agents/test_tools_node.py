@@ -1,6 +1,7 @@
 """The tools node: every call gets its answer, whatever happens."""
 
 import asyncio
+import re
 from dataclasses import replace
 from types import SimpleNamespace
 from uuid import UUID, uuid4
@@ -224,8 +225,19 @@ async def test_results_stay_within_the_limits_and_only_what_is_shown_is_numbered
     if size == 5_000:
         assert "did not fit" in read
     if size == 40_000:
-        [rest] = await run(context, call("list_chunks", {"ids": ["c1"], "start_at": 7000}, "k3"))
-        assert 'part="rest"' in rest
+        assert 'part="cut"' in read
+        assert 1 not in context.record.read
+        seen = ""
+        for number in range(10):  # as the model is told to read on, nothing is left out
+            seen += re.search(r'<result id="c1" [^\n]*>\n(.*)\n</result>', read, re.DOTALL)[1]
+            if not (on := re.search(r"start_at (\d+)", read)):
+                break
+            ask = {"ids": ["c1"], "start_at": int(on[1])}
+            [read] = await run(context, call("list_chunks", ask, f"r{number}"))
+            assert len(read) <= LIMIT
+        assert seen == found[0].text
+        assert 'part="rest"' in read
+        assert 1 in context.record.read
 
 
 async def test_what_is_not_there_or_not_theirs_is_not_found():

@@ -8,14 +8,14 @@ from django.utils import timezone
 from apps.common.errors import InvalidInput
 from apps.knowledge.models import Document
 from apps.knowledge.retrieval.filters import Filters
-from apps.knowledge.retrieval.reading import document_info, grep_chunks, list_chunks
+from apps.knowledge.retrieval.reading import document_info, grep_chunks, list_chunks, readable
 from apps.knowledge.retrieval.search import search
 from apps.knowledge.services import create_folder
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 FACTS = {
-    "a.md": {"year": 2024, "signed": True, "city": "Shanghai 上海", "due": "2026-05-31"},
+    "a.md": {"year": 2024, "signed": True, "city": "Shanghai 上海", "due": "2026-05-31", "2026": "Budget", "7": 7},
     "b.md": {"year": 2025, "signed": False, "city": "Berlin", "due": "2026-06-30"},
     "c.md": {"year": "2025", "city": None},
     "d.md": {},
@@ -59,6 +59,11 @@ async def names(person, base, *filters):
         ({"metadata": [{"field": "signed", "value": True}]}, "a"),
         ({"metadata": [{"field": "signed", "op": "ne", "value": True}]}, "bcd"),
         ({"metadata": [{"field": "city", "op": "contains", "value": "shang"}]}, "a"),
+        ({"metadata": [{"field": "city", "op": "contains", "value": "null"}]}, ""),
+        ({"metadata": [{"field": "year", "op": "contains", "value": "20"}]}, "c"),
+        ({"metadata": [{"field": "2026", "op": "contains", "value": "budg"}]}, "a"),
+        ({"metadata": [{"field": "7", "op": "gte", "value": 7}]}, "a"),
+        ({"metadata": [{"field": "7", "op": "lte", "value": 6}]}, ""),
         ({"metadata": [{"field": "due", "op": "gte", "value": "2026-06-01"}]}, "b"),
         ({"metadata": [{"field": "due", "op": "lte", "value": "2026-06-01"}, {"field": "year", "value": 2024}]}, "a"),
         ({"metadata": [{"field": "year__gte' OR 1=1", "op": "gte", "value": 0}]}, ""),
@@ -90,7 +95,14 @@ async def test_reading_is_filtered_too(ann, base, in_thread):
     red = [Filters(tags=("red", "blue"))]
     everything = in_thread(lambda: list(Document.objects.values_list("pk", flat=True)))
     assert len(await grep_chunks(ann, "text", knowledge_bases=[base.pk], filters=red)) == 1
-    assert len(await document_info(ann, knowledge_bases=[base.pk], filters=red)) == 1
+    [row] = await document_info(ann, knowledge_bases=[base.pk], filters=red)
+    assert (row["tags"], row["folder"], row["facts"]) == (["red", "blue"], "Outer", FACTS["a.md"])
+    assert (row["folder_id"], row["total"]) == (str(base.outer.pk), 1)
+    [newest] = await document_info(ann, knowledge_bases=[base.pk], limit=1)
+    assert newest["total"] == 4
+    assert len(await readable(ann, everything, knowledge_bases=[base.pk])) == 4
+    assert len(await readable(ann, everything, knowledge_bases=[base.pk], filters=red)) == 1
+    assert await readable(ann, everything, knowledge_bases=[]) == frozenset()
     read = [await list_chunks(ann, document_id=document, filters=red) for document in everything]
     assert sorted(map(len, read)) == [0, 0, 0, 1]
 
@@ -103,6 +115,7 @@ async def test_reading_is_filtered_too(ann, base, in_thread):
         {"metadata": [{"field": "", "value": 1}]},
         {"tags": [""] * 3},
         {"folders": 1},
+        {"metadata": [{"field": "year", "op": "lte", "value": float("inf")}]},
     ],
 )
 def test_a_filter_that_cannot_be_is_refused(values):

@@ -2,6 +2,7 @@
 
 import pytest
 
+from apps.knowledge.models import Chunk
 from apps.knowledge.retrieval.reading import (
     PatternRejected,
     PatternTooSlow,
@@ -9,6 +10,7 @@ from apps.knowledge.retrieval.reading import (
     grep_chunks,
     list_chunks,
 )
+from apps.knowledge.retrieval.search import search
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -48,6 +50,16 @@ async def test_a_document_is_read_in_order_from_a_place(ann, manual):
         (parents[1].pk, 2, "manual.md")
     ]
     assert await list_chunks(ann, document_id=document.pk, first=99) == []
+
+
+async def test_a_hit_says_its_place_and_what_stands_around_it_is_read_by_that(ann, manual, in_thread):
+    base, document, parents = manual
+    [hit] = await grep_chunks(ann, "xxx", knowledge_bases=[base.pk])
+    in_thread(Chunk.objects.filter(pk=parents[0].pk).update, disabled=True)
+    around = await list_chunks(ann, document_id=document.pk, first=hit.place - 1, count=2)
+    assert [(passage.chunk_id, passage.place) for passage in around] == [(parents[1].pk, 1), (parents[2].pk, 2)]
+    found = await search(ann, "年假", knowledge_bases=[base.pk])
+    assert {passage.chunk_id: passage.place for passage in found.passages} == {parents[1].pk: 1, parents[2].pk: 2}
 
 
 @pytest.mark.parametrize(

@@ -165,7 +165,7 @@ def _note(context: TurnContext, name: str, arguments: dict[str, Any], result: To
         record.queries.append(" ".join(str(query).split())[:80])
     record.failed += not result.ok
     for n, part in found:
-        (record.excerpts if part == "excerpt" else record.read).add(n)
+        (record.excerpts if part in ("excerpt", "cut") else record.read).add(n)
 
 
 def _keep(context: TurnContext, result: ToolResult, shown: ToolResult) -> None:

@@ -1,6 +1,7 @@
 """Tool: search by meaning and by words in the turn's knowledge bases."""
 
 from datetime import date
+from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -14,7 +15,7 @@ from apps.knowledge.retrieval.passages import Passage
 EXCERPT = 560  # characters; ten of them with their heads fit one result
 EMPTY = {
     "no_base": "No knowledge base is selected.",
-    "nothing_indexed": "The selected knowledge bases hold no indexed document yet.",
+    "nothing_indexed": "The selected knowledge bases hold no indexed document that the asker may read.",
     "filter": "No document fits the filters. Search again with fewer of them.",
     "threshold": "Nothing relevant was found: no passage reaches the threshold of the selected knowledge bases.",
 }
@@ -32,6 +33,11 @@ class Arguments(BaseModel):
         default=None, ge=1, le=10, description="How many passages; null: as many as the knowledge bases are set to."
     )
     tags: list[Text] = Field(default_factory=list, max_length=10, description="Only documents with all of these tags.")
+    folders: list[UUID] = Field(
+        default_factory=list,
+        max_length=10,
+        description="Only documents in one of these folders or below: a folder_id of get_document_info.",
+    )
     document_name: str = Field(default="", max_length=200, description="Only documents whose name contains this.")
     added_from: date | None = Field(default=None, description="Only documents added on this day or later, YYYY-MM-DD.")
     added_to: date | None = Field(default=None, description="Only documents added on this day or earlier, YYYY-MM-DD.")
@@ -44,6 +50,7 @@ class Arguments(BaseModel):
         return Filters.of(
             {
                 "tags": self.tags,
+                "folders": self.folders,
                 "name": self.document_name,
                 "added_from": self.added_from,
                 "added_to": self.added_to,

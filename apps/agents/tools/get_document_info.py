@@ -1,5 +1,9 @@
 """Tool: what documents there are, without their text."""
 
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
 from pydantic import BaseModel, ConfigDict, Field
 
 from apps.agents.context import TurnContext
@@ -7,6 +11,8 @@ from apps.agents.delimiters import disarmed
 from apps.agents.tools.catalog import Tool, ToolResult
 from apps.agents.tools.list_chunks import document_of
 from apps.agents.tools.results import ITEMS, LIMIT
+
+FACTS = 300  # characters of one document's tags, and of its facts
 
 
 class Arguments(BaseModel):
@@ -22,17 +28,18 @@ class Arguments(BaseModel):
 
 
 async def get_document_info(context: TurnContext, arguments: Arguments) -> ToolResult:
-    """Describe documents by name, state, pages and size. It never returns text, so nothing to cite."""
+    """Describe documents, and what a search can be narrowed by. It never returns text, so nothing to cite."""
     wanted = [document_of(context, reference) for reference in arguments.documents]
     missing = [name for name, found in zip(arguments.documents, wanted, strict=True) if found is None]
     document_ids = [found for found in wanted if found is not None]
     rows = [] if missing and not document_ids else await context.info(document_ids=document_ids)
     here = {str(row.get("document_id") or row.get("id")) for row in rows}
     missing += [str(document_id) for document_id in document_ids if str(document_id) not in here]
-    lines = [" · ".join(f"{key}: {value}" for key, value in row.items() if value not in (None, "")) for row in rows]
+    lines = [_line(row) for row in rows]
     if not arguments.documents:
         names = ", ".join(base.name for base in context.bases)
-        lines.insert(0, f"Knowledge bases: {names}. {len(rows)} documents, the first {min(ITEMS, len(rows))}:")
+        total = sum("total" not in row for row in rows) + max((row.get("total", 0) for row in rows), default=0)
+        lines.insert(0, f"Knowledge bases: {names}. {total} documents, the newest {min(ITEMS, len(rows))} of them:")
     if missing:
         lines.append(f"Not found: {', '.join(name[:60] for name in missing)}.")
     shown = lines[: ITEMS + 2]
@@ -46,9 +53,19 @@ async def get_document_info(context: TurnContext, arguments: Arguments) -> ToolR
     )
 
 
+def _line(row: Mapping[str, Any]) -> str:
+    """Say what is known of one document; of tags and facts the beginning."""
+    known = {key: value for key, value in row.items() if key != "total" and value not in (None, "", [], {})}
+    return " · ".join(f"{key}: {_value(value)}" for key, value in known.items())
+
+
+def _value(value: Any) -> str:
+    return orjson.dumps(value).decode()[:FACTS] if isinstance(value, dict | list) else str(value)
+
+
 TOOL = Tool(
     name="get_document_info",
-    description="List documents with their names, state, pages and size. Metadata only: it returns no text.",
+    description="List documents with their names, state, pages, size, tags, folder and facts. It returns no text.",
     arguments=Arguments,
     run=get_document_info,
     needs_knowledge=True,

@@ -1,5 +1,6 @@
 """Tool: read passages in full."""
 
+import re
 from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -8,6 +9,8 @@ from apps.agents.context import TurnContext
 from apps.agents.tools.catalog import Tool, ToolResult
 from apps.agents.tools.results import counted, show
 from apps.knowledge.retrieval.passages import Passage
+
+CUT = re.compile(r'^<result id="c(\d+)" [^\n]*part="cut">\n(.*)\n</result>$', re.MULTILINE | re.DOTALL)
 
 
 class Arguments(BaseModel):
@@ -22,7 +25,10 @@ class Arguments(BaseModel):
         default="", description="Read a document in order: the number of one of its results or its id."
     )
     first: int = Field(
-        default=0, ge=0, le=1_000_000, description="With document: the place of the first passage, from 0."
+        default=0,
+        ge=0,
+        le=1_000_000,
+        description="With document: the place of the first passage, from 0. Around a hit: its own place less 1 or 2.",
     )
     count: int = Field(default=5, ge=1, le=10, description="With document: how many passages.")
     start_at: int = Field(
@@ -68,6 +74,9 @@ async def list_chunks(context: TurnContext, arguments: Arguments) -> ToolResult:
         return passage.text[start:], "rest" if start else "full"
 
     text, shown = show(context, "list_chunks", found, body, notes=notes)
+    if cut := CUT.search(text):
+        went = arguments.start_at + len(cut[2])
+        text += f'\nc{cut[1]} goes on: read on with ids ["c{cut[1]}"] and start_at {went} before you answer from it.'
     if shown < len(found):
         text += f"\n{len(found) - shown} more passages did not fit: ask for them in the next call."
     return ToolResult(text, summary=counted(context, found[:shown]))

@@ -28,7 +28,8 @@ def show(
 ) -> tuple[str, int]:
     """Number passages and lay them out; those that no longer fit are left for the next call.
 
-    ``body`` returns a passage's text to show and what part of it that is ("full", "excerpt", "rest").
+    ``body`` returns a passage's text to show and what part of it that is ("full", "excerpt", "rest"). A text that
+    does not fit is "cut".
 
     Returns:
         The text, and how many of ``passages`` it shows (at least one, which is cut if it must be).
@@ -40,8 +41,10 @@ def show(
         text = disarmed(text)
         attributes = _attributes(passage, part)
         space = room - len(attributes) - FRAME
-        if len(text) > space and blocks:
-            break
+        if len(text) > space:
+            if blocks:
+                break
+            attributes = _attributes(passage, "cut")
         n = context.record.sources.number(passage)  # only what is shown may be cited
         blocks.append(f'<result id="c{n}" {attributes}>\n{text[:space]}\n</result>')
         room -= len(blocks[-1]) + 1
@@ -72,7 +75,8 @@ def numbers(text: str) -> list[int]:
 def _attributes(passage: Passage, part: str) -> str:
     page = f' page="{passage.page}"' if passage.page else ""
     heading = f" heading={_attribute(passage.heading)}" if passage.heading else ""
-    return f'document={_attribute(passage.document)}{page}{heading} part="{part}"'
+    place = "" if passage.place is None else f' place="{passage.place}"'
+    return f'document={_attribute(passage.document)}{place}{page}{heading} part="{part}"'
 
 
 def _attribute(text: str) -> str:

@@ -43,6 +43,7 @@ class Candidate:
             page_end=row["page_end"],
             start=row["start"],
             end=row["end"],
+            place=row["place"],
             score=round(self.score, 6),
             ranks=self.ranks,
             rerank_score=None if rerank is None else round(rerank, 6),

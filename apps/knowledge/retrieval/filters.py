@@ -9,7 +9,6 @@ from uuid import UUID
 
 from django.db import models
 from django.db.models import JSONField, Q, Value
-from django.db.models.fields.json import KeyTransform
 from django.db.models.lookups import GreaterThanOrEqual, LessThanOrEqual
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -23,7 +22,7 @@ from apps.knowledge.querysets import DocumentQuerySet
 LAST_DAY = date(9999, 12, 30)  # the day after it is a date still
 MOST = 50  # values in one list of a filter
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
-STRICT = ConfigDict(extra="forbid", frozen=True)
+STRICT = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class Condition(BaseModel):
@@ -105,13 +104,26 @@ def _where(condition: Condition) -> Any:
         return Q(attributes__contains={key: value})
     if condition.op == "ne":
         return ~Q(attributes__contains={key: value})
-    found = KeyTransform(key, "attributes")
+    found = _Fact("attributes", Value(key, models.TextField()))
     if condition.op == "contains":
-        text = models.functions.Cast(KeyTransform(key, "attributes"), models.TextField())
-        return models.lookups.IContains(text, str(value))
+        text = _FactText("attributes", Value(key, models.TextField()))
+        is_text = Q(models.lookups.Exact(_TypeOf(found), Value("string")))
+        return is_text & Q(models.lookups.IContains(text, str(value)))
     lookup = GreaterThanOrEqual if condition.op == "gte" else LessThanOrEqual
     same = Q(models.lookups.Exact(_TypeOf(found), Value("string" if isinstance(value, str) else "number")))
     return same & Q(lookup(found, Value(value, JSONField())))
+
+
+class _Fact(models.Func):
+    """A fact by its name, also where that is all digits, which KeyTransform takes for a place in a list."""
+
+    function = "jsonb_extract_path"
+    output_field = JSONField()
+
+
+class _FactText(models.Func):
+    function = "jsonb_extract_path_text"
+    output_field = models.TextField()
 
 
 class _TypeOf(models.Func):

@@ -202,7 +202,8 @@ def passages_statement(
     embedding = "v.embedding::text AS embedding" if vectors else "NULL::text AS embedding"
     sql = f"""
 SELECT c.id AS chunk_id, c.document_id, c.knowledge_base_id, d.name AS document, c.text, c.heading,
-       c.page, c.page_end, c.start, c."end", c.parent_id, {signs}, {embedding}, {_MS}
+       c.page, c.page_end, c.start, c."end", c.parent_id, CASE c.level WHEN 0 THEN c.ordinal END AS place,
+       {signs}, {embedding}, {_MS}
 FROM knowledge_chunk c JOIN ({door.sql}) d ON d.id = c.document_id
 {"LEFT JOIN knowledge_passagetokens t ON t.chunk_id = c.id" if tokens else ""}
 {"LEFT JOIN knowledge_chunkvector v ON v.chunk_id = c.id" if vectors else ""}
@@ -224,7 +225,7 @@ WITH RECURSIVE up AS (
     SELECT c.parent_id FROM up JOIN knowledge_chunk c ON c.id = up.id WHERE c.parent_id IS NOT NULL
 )
 SELECT c.id AS chunk_id, c.document_id, c.knowledge_base_id, d.name AS document, c.text, c.heading,
-       c.page, c.page_end, c.start, c."end", c.parent_id,
+       c.page, c.page_end, c.start, c."end", c.parent_id, CASE c.level WHEN 0 THEN c.ordinal END AS place,
        (SELECT count(*) FROM knowledge_chunk k WHERE k.parent_id = c.id) AS children, {_MS}
 FROM up JOIN knowledge_chunk c ON c.id = up.id JOIN ({door.sql}) d ON d.id = c.document_id
 WHERE NOT c.disabled AND NOT EXISTS (

@@ -28,6 +28,7 @@ class Passage:
     ranks: dict[str, int] = field(default_factory=dict)
     rerank_score: float | None = None
     focus: int | None = None
+    place: int | None = None  # in its document, from 0, by which it is read with what stands around it
 
 
 @dataclass(frozen=True, slots=True)

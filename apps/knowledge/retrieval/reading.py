@@ -20,12 +20,12 @@ from apps.knowledge.retrieval.passages import Passage
 from apps.knowledge.retrieval.scope import readable_documents
 from apps.workspaces.principals import Who
 
-MOST_PASSAGES, MOST_DOCUMENTS, MOST_PLACES = 50, 100, 2**31
+MOST_PASSAGES, MOST_DOCUMENTS, MOST_PLACES = 50, 100, 2**31 - 1
 LONGEST_PATTERN = 500
 GREP_TIMEOUT_MS, READ_TIMEOUT_MS = 2_000, 5_000
 
 _COLUMNS = """c.id AS chunk_id, c.document_id, c.knowledge_base_id, d.name AS document, c.text, c.heading,
-       c.page, c.page_end, c.start, c."end" """
+       c.page, c.page_end, c.start, c."end", CASE c.level WHEN 0 THEN c.ordinal END AS place"""
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _OPTIONS = re.compile(r"^\(\?[a-zA-Z]+\)")
 _NAMED_GROUP = re.compile(r"\(\?P<\w+>")
@@ -62,7 +62,7 @@ async def list_chunks(
         user: the reader.
         chunk_ids: ids of passages, or of children, which stand for their passage.
         document_id: the document to read from, if no ids are given.
-        first: its first passage to return, from 0.
+        first: the place of the first passage to return, from 0; one that is switched off keeps its place.
         count: how many, at most MOST_PASSAGES.
         filters: what the documents must fit.
 
@@ -70,8 +70,8 @@ async def list_chunks(
     """
     door = readable_documents(user, filters)
     if document_id is not None:
-        wanted = """c.level = 0 AND NOT c.disabled AND c.document_id = %(document)s
-            ORDER BY c.ordinal OFFSET %(first)s LIMIT %(count)s"""
+        wanted = """c.level = 0 AND NOT c.disabled AND c.document_id = %(document)s AND c.ordinal >= %(first)s
+            ORDER BY c.ordinal LIMIT %(count)s"""
     else:
         wanted = """NOT c.disabled
             AND c.id IN (SELECT CASE level WHEN 1 THEN parent_id ELSE id END FROM knowledge_chunk
@@ -148,7 +148,7 @@ async def document_info(
     limit: int = 10,
     filters: Sequence[Filters] = (),
 ) -> list[dict[str, Any]]:
-    """Return what is known about documents besides their text, the newest first.
+    """Return what is known about documents besides their text, the newest first; ``total`` is how many there are.
 
     Args:
         user: the reader.
@@ -168,8 +168,9 @@ async def document_info(
     }
     sql = f"""
 SELECT d.id AS document_id, d.name, b.name AS knowledge_base, d.status, d.error_code, d.content_type, d.size_bytes,
-       d.page_count AS pages, d.chunk_count AS passages, d.created_at
-FROM knowledge_document d
+       d.page_count AS pages, d.chunk_count AS passages, d.created_at, d.tags, f.name AS folder,
+       f.id::text AS folder_id, d.attributes AS facts, count(*) OVER () AS total
+FROM knowledge_document d LEFT JOIN knowledge_folder f ON f.id = d.folder_id
 JOIN ({door.sql}) readable ON readable.id = d.id
 JOIN knowledge_knowledgebase b ON b.id = d.knowledge_base_id
 WHERE (%(documents)s::uuid[] IS NULL OR d.id = ANY(%(documents)s::uuid[]))
@@ -181,16 +182,28 @@ ORDER BY d.created_at DESC, d.id LIMIT %(limit)s"""  # noqa: S608
     ]
 
 
-async def readable(user: Who, document_ids: Collection[UUID]) -> frozenset[UUID]:
+async def readable(
+    user: Who,
+    document_ids: Collection[UUID],
+    *,
+    knowledge_bases: Sequence[UUID] | None = None,
+    filters: Sequence[Filters] = (),
+) -> frozenset[UUID]:
     """Return which of some documents are there and ``user``'s to read, at this moment.
+
+    ``knowledge_bases`` and ``filters`` narrow it to those of these bases, and to those that fit.
 
     Plan: primary key of documents.
     """
     if not document_ids:
         return frozenset()
-    door = readable_documents(user)
-    sql = f"SELECT d.id FROM ({door.sql}) d WHERE d.id = ANY(%(documents)s)"  # noqa: S608
-    rows = await _rows(sql, {**door.parameters, "documents": list(document_ids)}, READ_TIMEOUT_MS)
+    door = readable_documents(user, filters)
+    sql = f"""
+SELECT d.id FROM ({door.sql}) d WHERE d.id = ANY(%(documents)s)
+  AND (%(bases)s::uuid[] IS NULL OR d.knowledge_base_id = ANY(%(bases)s::uuid[]))"""  # noqa: S608
+    bases = None if knowledge_bases is None else list(knowledge_bases)
+    parameters = {**door.parameters, "documents": list(document_ids), "bases": bases}
+    rows = await _rows(sql, parameters, READ_TIMEOUT_MS)
     return frozenset(row["id"] for row in rows)
 
 
