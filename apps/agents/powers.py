@@ -80,15 +80,11 @@ def context_for(
     switches = Switches(knowledge=bool(ids or attached.documents), web=web, language=chosen)
     tools = catalog.usable(bound.tools, switches)
 
-    async def here(work: Awaitable[T]) -> T:
-        with timezone.override(_zone(user)):  # a filter's days are the asker's
-            return await _reached(work)
-
     async def find(query: str, top_k: int | None, *filters: Filters) -> SearchResult:
         own = await attached.search(query, top_k or DEFAULT.top_k)
         if own and (record.scoped or not ids):
             return SearchResult(tuple(own))
-        found = await here(search(asker, query, knowledge_bases=ids, top_k=top_k, filters=(*narrow, *filters)))
+        found = await _reached(search(asker, query, knowledge_bases=ids, top_k=top_k, filters=(*narrow, *filters)))
         most = top_k or max(DEFAULT.top_k, len(found.passages))
         beside = own[: max(1, most // 2)]
         return replace(found, passages=(*beside, *found.passages)[:most]) if own else found
@@ -97,7 +93,7 @@ def context_for(
         own = await attached.grep(pattern, limit)
         if record.scoped or not ids:
             return own
-        found = await here(reading.grep_chunks(asker, pattern, knowledge_bases=ids, limit=limit, filters=narrow))
+        found = await _reached(reading.grep_chunks(asker, pattern, knowledge_bases=ids, limit=limit, filters=narrow))
         return [*own, *found][:limit]
 
     async def read(
@@ -110,7 +106,7 @@ def context_for(
             found = reading.list_chunks(asker, chunk_ids=list(chunk_ids), filters=narrow)
         else:
             found = reading.list_chunks(asker, document_id=document_id, first=first, count=count, filters=narrow)
-        passages = await here(found)
+        passages = await _reached(found)
         return [*own, *(passage for passage in passages if passage.knowledge_base_id in inside)]
 
     async def info(*, document_ids: Sequence[UUID] = ()) -> Sequence[Mapping[str, Any]]:
@@ -118,7 +114,7 @@ def context_for(
         if own and set(document_ids) and attached.ids().issuperset(document_ids):
             return own
         found = reading.document_info(asker, document_ids=document_ids, knowledge_bases=ids, filters=narrow)
-        return [*own, *await here(found)]
+        return [*own, *await _reached(found)]
 
     async def readable(document_ids: Collection[UUID]) -> frozenset[UUID]:
         own = attached.ids() & set(document_ids)
@@ -146,7 +142,7 @@ def context_for(
             return None
         shown = {UUID(one) for one in row.documents} - attached.ids()
         there = reading.readable(asker, shown, knowledge_bases=ids, filters=narrow)
-        if shown and not (await here(there)).issuperset(shown):
+        if shown and not (await _reached(there)).issuperset(shown):
             return None  # no longer theirs, or not of what this turn looks at
         of_this_turn = row.turn == request.turn_id
         return StoredResult(row.tool, row.text, tuple(row.documents), tuple(row.numbers), of_this_turn)
