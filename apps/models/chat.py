@@ -44,6 +44,7 @@ class ResolvedModel:
     max_input: int = 512
     max_batch: int = 64
     max_concurrent: int = 0  # calls at once of one process; 0: as many as come
+    logits: bool = False  # of a rerank model: its scores are raw
     capabilities: frozenset[str] = frozenset()  # see configuration.Capability
     thinking_switch: str = ""  # how its vendor switches thinking, see requests.THINKING
     thinks: bool | None = None  # what was chosen for it; None: as the vendor does by itself

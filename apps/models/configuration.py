@@ -58,6 +58,7 @@ class Configuration(BaseModel):
     max_input: int = Field(8_192, ge=64, le=1_000_000)
     max_batch: int = Field(64, ge=1, le=2_048)
     max_concurrent: int = Field(0, ge=0, le=1_000)
+    logits: bool = False  # a rerank model's scores are no shares of 1
     capabilities: list[Capability] = ALL
     thinking: Literal["default", "on", "off"] = "default"
     reasoning_replay: Literal["never", "tool_turns", "always"] = "never"

@@ -111,6 +111,9 @@ class ModelSettingsForm(forms.Form):
     max_concurrent = forms.IntegerField(
         label=_("Calls at the same time"), required=False, help_text=_("0: as many as come.")
     )
+    logits = forms.BooleanField(
+        label=_("Scores are raw logits"), required=False, help_text=_("Noticed by a test, and when a score shows it.")
+    )
     price_input = forms.DecimalField(label=_("A million tokens in"), required=False)
     price_cached = forms.DecimalField(
         label=_("Of those in, cached"), required=False, help_text=_("Empty: as much as others.")
@@ -138,6 +141,7 @@ class ModelSettingsForm(forms.Form):
         keep = {"name", "base_url", "api_key", "currency", *PRICES, *LIMITS[Kind(model.kind)]}
         keep |= {"thinking", "reasoning_replay", "capabilities"} if chat else set()
         keep |= set() if model.kind == Kind.EMBEDDING else {"fallback"}
+        keep |= {"logits"} if model.kind == Kind.RERANK else set()
         for name in [name for name in self.fields if name not in keep]:
             del self.fields[name]
         for name in LIMITS[Kind(model.kind)]:
@@ -157,6 +161,7 @@ class ModelSettingsForm(forms.Form):
             **limits,
             **{field: price.get(name) for field, name in PRICES.items()},
             "currency": price.get("currency", "USD"),
+            "logits": stored.get("logits", False),
             "thinking": stored.get("thinking", "default"),
             "reasoning_replay": stored.get("reasoning_replay", self.documented.reasoning_replay),
             "capabilities": stored.get("capabilities", self.documented.capabilities),
@@ -166,7 +171,7 @@ class ModelSettingsForm(forms.Form):
         """Make the configuration; what is as documented is left out, so that it follows the documentation."""
         cleaned = super().clean() or {}
         values = {name: cleaned[name] for name in LIMITS[Kind(self.model.kind)] if cleaned.get(name) is not None}
-        for name in ("thinking", "reasoning_replay", "capabilities"):
+        for name in ("thinking", "reasoning_replay", "capabilities", "logits"):
             if name in cleaned and _differs(cleaned[name], getattr(self.documented, name)):
                 values[name] = cleaned[name]
         price = {name: str(cleaned[field]) for field, name in PRICES.items() if cleaned.get(field) is not None}

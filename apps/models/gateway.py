@@ -220,7 +220,7 @@ async def _instead(model: ResolvedModel, call: Callable[[ResolvedModel], Awaitab
 async def rerank(model: ResolvedModel, query: str, documents: Sequence[str]) -> list[float]:
     """Return how well each document answers the query: one number each, in their order, higher is better.
 
-    Documents are cut to the model's limit. The numbers' scale is the model's own.
+    Documents are cut to the model's limit. The numbers lie in [0, 1]; raw logits are made so, see reranking.
 
     Raises:
         BadRanking: the model's answer cannot be used.

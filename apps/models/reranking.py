@@ -1,6 +1,7 @@
 """Scores of passages for a question, from a /rerank endpoint: Jina, SiliconFlow and their kin, or TEI."""
 
 import asyncio
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,6 +16,7 @@ from apps.models.retries import retrying
 from apps.models.tokens import estimate
 from apps.models.wire.deltas import read_count
 
+LOGITS = "gives_logits"
 TEI = "speaks_tei"  # Hugging Face's server says "texts" for documents, and answers with a list
 TOKENS_A_REQUEST = 65_536
 HIGHEST = 10**9  # of a score, either way; logits are tens
@@ -23,7 +25,7 @@ HIGHEST = 10**9  # of a score, either way; logits are tens
 async def rerank_remotely(
     model: ResolvedModel, query: str, documents: Sequence[str], *, count: Callable[[Usage], None]
 ) -> list[float]:
-    """Return one score a document, in their order. See gateway.rerank."""
+    """Return one score in [0, 1] a document, in their order. See gateway.rerank."""
     room = max(model.max_input - estimate(query), model.max_input // 2)
     query = fit(query, model.max_input // 2)
     scores: list[float] = []
@@ -35,7 +37,25 @@ async def rerank_remotely(
             raise
         count(_usage(value) or Usage(tokens(query, batch), estimated=True))
         scores.extend(_checked(model, value, len(batch)))
-    return scores
+    return _shares(model, scores)
+
+
+def gives_logits(model: ResolvedModel) -> bool:
+    """Say whether a model's scores are raw: by its settings, or by what it answered before."""
+    return model.logits or quirks.refuses(model, LOGITS)
+
+
+def _shares(model: ResolvedModel, scores: list[float]) -> list[float]:
+    """Return scores in [0, 1].
+
+    Raw logits go through the logistic function: those of a model that is set to give them, or that ever gave a number
+    which is no share. From then on in every answer, or a threshold would mean another thing from list to list.
+    """
+    if any(not 0.0 <= score <= 1.0 for score in scores):
+        quirks.remember(model, LOGITS, True)
+    if not gives_logits(model):
+        return scores
+    return [1 / (1 + math.exp(-max(min(score, 60.0), -60.0))) for score in scores]
 
 
 def tokens(query: str, documents: Sequence[str]) -> int:

@@ -201,5 +201,6 @@ def _remote(
         reasoning_replay=known.reasoning_replay,
         reasoning_field=habits.reasoning_field,
         max_concurrent=known.max_concurrent,
+        logits=known.logits,
         price=known.price.as_value() if known.price else None,
     )

@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 from apps.common.errors import InvalidInput, KnowSphereError, NotAllowed, NotFound
 from apps.common.fields import MASK, Secret
 from apps.common.text import legible
-from apps.models import discovery, ledger, pacing, quirks
+from apps.models import discovery, ledger, pacing, quirks, reranking
 from apps.models.accounting import Caller, charged_to
 from apps.models.checks import PATHS
 from apps.models.configuration import validate_configuration
@@ -174,6 +174,8 @@ def test_model(*, model: ModelConfig, actor: User) -> Trial:
     model.tested = {**asdict(trial), "at": timezone.now().isoformat()}
     if trial.dimensions and not model.configuration.get("dimensions"):
         model.configuration = {**model.configuration, "dimensions": trial.dimensions}  # measured, not believed
+    if model.kind == Kind.RERANK and trial.ok and reranking.gives_logits(from_row(model)):
+        model.configuration = {**model.configuration, "logits": True}
     model.save(update_fields=["tested", "configuration"])
     return trial
 

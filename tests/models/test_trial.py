@@ -1,11 +1,14 @@
 """services.test_model: the same path as a real call."""
 
+from dataclasses import replace
+
 import pytest
 from django.test import override_settings
 
 from apps.common.errors import NotFound
-from apps.models import quirks, services
+from apps.models import quirks, reranking, services
 from apps.models.models import ModelConfig, UsageRecord
+from apps.models.resolution import from_row
 from tests.vendor import Reply, call
 from tests.vendor.plugin import CANARY
 
@@ -58,6 +61,18 @@ def test_every_kind_is_called_as_it_is_used(add, ann, kind):
     trial = services.test_model(model=add(kind), actor=ann)
     assert (trial.ok, trial.error) == (True, "")
     assert trial.dimensions == (16 if kind == "embedding" else 0)
+
+
+def test_raw_scores_are_noticed_and_then_read_as_shares_in_every_process(add, ann, vendor):
+    row = add("rerank")
+    results = [{"index": 0, "relevance_score": 4.0}, {"index": 1, "relevance_score": -6.0}]
+    vendor.script([Reply(body={"results": results})], to="rerank")
+    assert services.test_model(model=row, actor=ann).ok
+    row.refresh_from_db()
+    assert row.configuration["logits"] is True
+    quirks.forget()  # as another process
+    assert reranking._shares(from_row(row), [0.0, 0.5]) == [0.5, pytest.approx(0.6225, abs=1e-4)]
+    assert reranking._shares(replace(from_row(row), logits=False), [0.0, 0.5]) == [0.0, 0.5]
 
 
 def test_a_refusal_shows_the_vendors_first_line_and_no_key(add, ann, vendor):
