@@ -1,5 +1,6 @@
 """The form of an agent."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from django import forms
@@ -7,7 +8,8 @@ from django.utils.translation import gettext_lazy as _
 
 from apps.agents.models import Agent
 from apps.agents.tools import catalog
-from apps.knowledge.models import KnowledgeBase
+from apps.knowledge.filter_fields import ROWS, BasesField, FoldersField, fact_fields, facts_of
+from apps.knowledge.models import Folder, KnowledgeBase, MetadataField
 from apps.models.models import ModelConfig
 from apps.workspaces.models import User, Workspace
 
@@ -23,11 +25,6 @@ TOOLS = {
 LANGUAGES = [("", _("The question’s own")), ("en", "English"), ("zh-hans", "简体中文")]
 THINKING = [("", _("As the model is set")), ("on", _("On")), ("off", _("Off"))]
 QUESTIONS, QUESTION = 6, 200
-
-
-class _Bases(forms.ModelMultipleChoiceField[KnowledgeBase]):
-    def label_from_instance(self, obj: Any) -> str:
-        return str(obj.name)  # __str__ is an id: it reaches logs
 
 
 class _Models(forms.ModelChoiceField[ModelConfig]):
@@ -58,7 +55,7 @@ class AgentForm(forms.Form):
     language = forms.ChoiceField(label=_("Language of answers"), choices=LANGUAGES, required=False)
     tools = forms.MultipleChoiceField(label=_("Tools"), required=False, widget=forms.CheckboxSelectMultiple)
     all_knowledge_bases = forms.BooleanField(label=_("Every base that the asker may read"), required=False)
-    knowledge_bases = _Bases(
+    knowledge_bases = BasesField(
         label=_("Only these knowledge bases"),
         queryset=KnowledgeBase.objects.none(),
         required=False,
@@ -71,6 +68,10 @@ class AgentForm(forms.Form):
     added_from = forms.DateField(
         label=_("Only documents added from"), required=False, widget=forms.DateInput(attrs={"type": "date"})
     )
+    added_to = forms.DateField(
+        label=_("Only documents added to"), required=False, widget=forms.DateInput(attrs={"type": "date"})
+    )
+    folders = FoldersField(label=_("Only documents in these folders"), queryset=Folder.objects.none(), required=False)
     memory = forms.BooleanField(label=_("Uses the asker’s memory"), required=False)
     restricted = forms.BooleanField(label=_("Only for people it is shared with"), required=False)
     model = _Models(
@@ -96,6 +97,15 @@ class AgentForm(forms.Form):
         bases = KnowledgeBase.objects.visible_to(actor).filter(workspace=workspace).order_by("name")
         models = ModelConfig.objects.visible_to(actor).usable_in(workspace.pk).filter(kind="chat", enabled=True)
         self.fields["knowledge_bases"].queryset = bases  # type: ignore[attr-defined]
+        folders = Folder.objects.visible_to(actor).filter(knowledge_base__in=bases).select_related("knowledge_base")
+        self.fields["folders"].queryset = folders.order_by("knowledge_base__name", "name")  # type: ignore[attr-defined]
+        known = list(MetadataField.objects.visible_to(actor).filter(knowledge_base__in=bases))
+        self._keys = {one.key for one in known}
+        shown = [*self._shown(self.initial.get("metadata", ())), *[None] * ROWS]
+        for (name, field), fact in zip(fact_fields().items() if known else (), shown, strict=False):
+            field.offer(known)
+            field.initial = fact
+            self.fields[name] = field
         self.fields["model"].queryset = models.order_by("name")  # type: ignore[attr-defined]
         names = [tool.name for tool in catalog.choosable()]
         self.fields["tools"].choices = [(name, TOOLS.get(name, name)) for name in names]  # type: ignore[attr-defined]
@@ -112,15 +122,32 @@ class AgentForm(forms.Form):
         """Keep tags that say something."""
         return [tag for part in self.cleaned_data["tags"].replace("，", ",").split(",") if (tag := part.strip())][:20]
 
+    def _shown(self, conditions: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return those of an agent's conditions that the form has a row for."""
+        return [one for one in conditions if one.get("field") in self._keys][:ROWS]
+
+    @property
+    def facts(self) -> list[forms.BoundField]:
+        """The fields that ask for facts."""
+        return [self[name] for name in fact_fields() if name in self.fields]
+
     def values(self, filters: dict[str, Any] | None = None) -> dict[str, Any]:
-        """Return the fields as ``editing.save_agent`` takes them; other ``filters`` of the agent stay."""
+        """Return the fields as ``editing.save_agent`` takes them; what the form did not show of ``filters`` stays."""
         data = self.cleaned_data
+        before = filters or {}
+        shown = {str(folder.pk) for folder in self.fields["folders"].queryset}  # type: ignore[attr-defined]
+        unseen = [folder for folder in before.get("folders", ()) if folder not in shown]
+        stored = before.get("metadata", ())
+        seen = self._shown(stored)
         asked = {
+            "folders": [*(str(folder.pk) for folder in data["folders"]), *unseen],
+            "metadata": [*facts_of(data), *(one for one in stored if one not in seen)],
             "tags": data["tags"],
             "name": data["document_name"],
             "added_from": data["added_from"].isoformat() if data["added_from"] else None,
+            "added_to": data["added_to"].isoformat() if data["added_to"] else None,
         }
-        others = {name: value for name, value in (filters or {}).items() if name not in asked}
+        others = {name: value for name, value in before.items() if name not in asked}
         kept = {**others, **{name: value for name, value in asked.items() if value}}
         budget = {name: data[name] for name in ("rounds", "calls", "wall_s", "tokens") if data[name] is not None}
         configuration: dict[str, Any] = {
@@ -153,6 +180,9 @@ def initial_of(agent: Agent) -> dict[str, Any]:
         "tags": ", ".join(map(str, filters.get("tags", ()))),
         "document_name": filters.get("name", ""),
         "added_from": filters.get("added_from"),
+        "added_to": filters.get("added_to"),
+        "folders": filters.get("folders", ()),
+        "metadata": filters.get("metadata", ()),
         "name": agent.name,
         "instructions": agent.instructions,
         "opening_questions": "\n".join(map(str, agent.opening_questions)),

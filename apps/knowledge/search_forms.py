@@ -1,5 +1,6 @@
 """Forms of the search pages: what to look for and where, and a profile's settings."""
 
+from collections.abc import Iterable
 from typing import Any
 from uuid import UUID
 
@@ -8,7 +9,8 @@ from django.db.models import QuerySet
 from django.utils.translation import gettext_lazy as _
 
 from apps.common.errors import InvalidInput
-from apps.knowledge.models import Folder, KnowledgeBase
+from apps.knowledge.filter_fields import BasesField, FoldersField, fact_fields, facts_of
+from apps.knowledge.models import Folder, KnowledgeBase, MetadataField
 from apps.knowledge.retrieval.filters import Filters
 from apps.knowledge.retrieval.profiles import STAGES, Profile
 from apps.models.models import ModelConfig
@@ -18,14 +20,12 @@ class SearchForm(forms.Form):
     """A question, the bases to look in (none chosen: all), and what documents must fit."""
 
     q = forms.CharField(label=_("Search for"), max_length=4_000, required=False)
-    kb = forms.ModelMultipleChoiceField(
-        label=_("Knowledge bases"), queryset=KnowledgeBase.objects.none(), required=False
-    )
+    kb = BasesField(label=_("Knowledge bases"), queryset=KnowledgeBase.objects.none(), required=False)
     name = forms.CharField(label=_("Document’s name contains"), max_length=200, required=False)
     tags = forms.CharField(
         label=_("Tags"), max_length=500, required=False, help_text=_("Separated by commas; a document has all of them.")
     )
-    folder = forms.ModelMultipleChoiceField(label=_("Folders"), queryset=Folder.objects.none(), required=False)
+    folder = FoldersField(label=_("Folders"), queryset=Folder.objects.none(), required=False)
     added_from = forms.DateField(
         label=_("Added from"), required=False, widget=forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d")
     )
@@ -34,14 +34,33 @@ class SearchForm(forms.Form):
     )
 
     def __init__(
-        self, *args: Any, bases: QuerySet[KnowledgeBase], folders: QuerySet[Folder] | None = None, **kwargs: Any
+        self,
+        *args: Any,
+        bases: QuerySet[KnowledgeBase],
+        folders: QuerySet[Folder] | None = None,
+        facts: Iterable[MetadataField] = (),
+        **kwargs: Any,
     ) -> None:
-        """``bases`` and ``folders`` are those that the person may read here."""
+        """``bases``, ``folders`` and ``facts`` are those that the person may read here."""
         super().__init__(*args, **kwargs)
+        known = list(facts)
+        for name, field in fact_fields().items() if known else ():
+            field.offer(known)
+            self.fields[name] = field
         self.bases = bases
         self.fields["kb"].queryset = bases  # type: ignore[attr-defined]
         if folders is not None:
             self.fields["folder"].queryset = folders  # type: ignore[attr-defined]
+
+    @property
+    def facts(self) -> list[forms.BoundField]:
+        """The fields that ask for facts."""
+        return [self[name] for name in fact_fields() if name in self.fields]
+
+    @property
+    def narrows(self) -> bool:
+        """Whether anything but the question is asked."""
+        return any(value for name, value in getattr(self, "cleaned_data", {}).items() if name != "q")
 
     def selected(self) -> list[UUID]:
         """Return the bases to search."""
@@ -59,8 +78,14 @@ class SearchForm(forms.Form):
                 "name": data["name"],
                 "added_from": data["added_from"],
                 "added_to": data["added_to"],
+                "metadata": facts_of(data),
             }
         )
+
+
+class _Models(forms.ModelChoiceField[ModelConfig]):
+    def label_from_instance(self, obj: Any) -> str:
+        return str(obj.name)
 
 
 class ProfileForm(forms.Form):
@@ -85,7 +110,7 @@ class ProfileForm(forms.Form):
         ],
         required=False,
     )
-    rerank_model = forms.ModelChoiceField(
+    rerank_model = _Models(
         label=_("Rerank model"), queryset=ModelConfig.objects.none(), required=False, empty_label=_("The default one")
     )
     mmr = forms.FloatField(

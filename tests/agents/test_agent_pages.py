@@ -1,5 +1,7 @@
 """Agents as a team makes them: form, versions, going back, duplicates, the log of questions."""
 
+from uuid import uuid4
+
 import pytest
 from django.urls import reverse
 
@@ -9,7 +11,8 @@ from apps.agents.models import Agent
 from apps.agents.services import default_agent
 from apps.common.database import wait_for
 from apps.conversations.models import Conversation, Turn
-from apps.knowledge.models import KnowledgeBase
+from apps.knowledge.models import KnowledgeBase, MetadataField
+from apps.knowledge.services import create_folder
 from apps.models.models import ModelConfig
 from apps.workspaces.models import Role
 from apps.workspaces.services import set_membership
@@ -67,6 +70,28 @@ def test_an_agent_is_made_shown_saved_and_used(signed_in, ann, acme, handbook):
     new = signed_in.get(f"{reverse('conversations:new-question', args=['acme'])}?agent={agent.pk}").content.decode()
     assert f'name="agent" value="{agent.pk}"' in new
     assert "Who approves it?" in new
+
+
+def test_what_an_agent_looks_at_is_narrowed_and_what_its_form_does_not_show_stays(signed_in, ann, acme, handbook):
+    MetadataField.objects.create(knowledge_base=handbook, key="year", type="number")
+    folder = create_folder(knowledge_base=handbook, name="Rules", actor=ann)
+    hidden, gone = str(uuid4()), {"field": "of another base", "op": "eq", "value": 1}
+    agent = default_agent(acme)
+    agent.configuration = {"filters": {"folders": [hidden], "documents": [hidden], "metadata": [gone]}}
+    agent.save()
+    fact = {"fact_1_0": "year", "fact_1_1": "gte", "fact_1_2": "2024"}
+    values = {**VALUES, "folders": [folder.pk], "added_to": "2026-03-04", **fact}
+    assert signed_in.post(url("edit-agent", agent.pk), values).status_code == 302
+    agent.refresh_from_db()
+    year = {"field": "year", "op": "gte", "value": 2024}
+    assert agent.configuration["filters"] == {
+        "tags": ["policy", "制度"], "added_from": "2026-01-02", "added_to": "2026-03-04",
+        "folders": [str(folder.pk), hidden], "documents": [hidden], "metadata": [year, gone],
+    }  # fmt: skip
+    page = signed_in.get(url("edit-agent", agent.pk)).content.decode()
+    assert f'<option value="{folder.pk}" selected>Handbook / Rules</option>' in page
+    assert '<option value="gte" selected>' in page
+    assert 'value="2024"' in page
 
 
 @pytest.mark.parametrize(
