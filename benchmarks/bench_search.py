@@ -99,7 +99,9 @@ async def door_times(world: World, place: int) -> tuple[float, float]:
 
     base = world.bases[place]
     open_door = Scope("SELECT id, knowledge_base_id, name, chunk_count FROM knowledge_document", {})
-    every_base = "SELECT id, workspace_id, embedding_model, dimensions, NULL AS profile, FALSE AS reranker"
+    every_base = (
+        "SELECT id, workspace_id, embedding_model, dimensions, NULL AS profile, FALSE AS reranker, FALSE AS synonyms"
+    )
     open_bases = Scope(f"{every_base} FROM knowledge_knowledgebase", {})
     behind, free = [], []
     for pair in range(PAIRS + WARM):

@@ -23,15 +23,18 @@ class Part:
     marked: bool = False
 
 
-def excerpt(text: str, query: str, *, shown: int = SHOWN) -> list[Part]:
+def excerpt(text: str, query: str, *, shown: int = SHOWN, focus: int | None = None) -> list[Part]:
     """Return the stretch of a passage where most of the question's words stand, cut into parts.
+
+    Where none of them stands, as in another language, it is the one around ``focus``, a character of the passage.
 
     Marks of Markdown are left out, and the cells of a table stand apart by a dot. Words are compared as the index
     compares them: folded, stemmed, Chinese ones wherever they stand.
     """
-    text = _SPACE.sub(" ", _ROW.sub(_cells, _MARKDOWN.sub("", text))).strip()
+    before = _plain(text[: focus or 0])
+    text = _plain(text)
     places = marks(text, query_terms(query))
-    start, end = _window(text, places, shown)
+    start, end = _window(text, places or [(len(before), len(before))], shown)
     parts = [Part("… ")] if start else []
     at = start
     for begin, stop in places:
@@ -45,6 +48,10 @@ def excerpt(text: str, query: str, *, shown: int = SHOWN) -> list[Part]:
     if end < len(text):
         parts.append(Part(" …"))
     return [part for part in parts if part.text]
+
+
+def _plain(text: str) -> str:
+    return _SPACE.sub(" ", _ROW.sub(_cells, _MARKDOWN.sub("", text))).strip()
 
 
 def _cells(row: re.Match[str]) -> str:

@@ -105,6 +105,12 @@ def query_terms(text: str) -> dict[str, float]:
     return weights
 
 
+def lone_characters(text: str) -> frozenset[str]:
+    """Return the Chinese characters of a question that stand alone, as in "5G 网"; stop words are none."""
+    pieces = (piece.group() for piece in _PIECES.finditer(fold(text)) if piece.lastgroup == "cjk")
+    return frozenset(piece for piece in pieces if len(piece) == 1 and piece not in STOP_WORDS)
+
+
 def title_of(document_name: str, heading: str) -> str:
     """Return what stands above a passage: the document's name without its ending, then its headings."""
     name = _EXTENSION.sub("", document_name).replace("_", " ").strip()

@@ -42,6 +42,12 @@ def stage_names() -> dict[str, str]:
     }
 
 
+def missing(result: SearchResult) -> list[str]:
+    """Return what is called what did not answer while the rest did."""
+    names = {**stage_names(), "profile": _("Saved settings")}
+    return [names.get(part, part) for part in result.degraded]
+
+
 def empty_words(reason: str) -> str:
     """Return why nothing was found, and what to do."""
     return {

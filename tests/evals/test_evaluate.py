@@ -110,7 +110,7 @@ def test_a_broken_set_names_file_and_line_and_runs_nothing(folder, acme, ann, na
     assert not KnowledgeBase.objects.exists()
 
 
-BARS = {"xquad_cross_zh2en": 0.854, "xquad_zh": 0.963, "xquad_en": 0.974}
+BARS = {"xquad_cross_zh2en": 0.895, "xquad_zh": 0.969, "xquad_en": 0.981}  # docs/retrieval.md
 QUESTIONS = 60  # of 505 a set: enough to tell a break, quick enough for every run
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apps.knowledge.retrieval.candidates import foreign
+from apps.knowledge.retrieval.candidates import by_leg, foreign, fused
 from apps.knowledge.retrieval.fusion import (
     Scored,
     convex_combination,
@@ -13,6 +13,7 @@ from apps.knowledge.retrieval.fusion import (
     stretched,
     total,
 )
+from apps.knowledge.retrieval.profiles import Profiles
 
 IDS = st.lists(st.integers(0, 30), max_size=12, unique=True)
 RANKINGS = st.dictionaries(st.sampled_from(["vector", "lexical", "trigram"]), IDS, max_size=3)
@@ -95,6 +96,25 @@ def test_the_best_of_weak_matches_is_worth_as_much_as_it_covers():
     fused = dict(convex_combination(legs, weights={"vector": 0.5, "lexical": 0.5}))
     assert fused["a"] == pytest.approx(0.5)
     assert fused["b"] == pytest.approx(0.5 * 0.2)
+
+
+def test_cosines_of_two_models_meet_on_one_scale_and_stay_what_they_are():
+    def rows(base, *cosines):
+        common = {"knowledge_base_id": base, "coverage": None, "width": 1.0, "leg": "vector"}
+        return [
+            {**common, "rank": rank, "score": cosine, "chunk_id": (base, rank)}
+            for rank, cosine in enumerate(cosines, start=1)
+        ]
+
+    near = by_leg({"vector 0": rows("e5", 0.9, 0.88, 0.8), "vector 1": rows("other", 0.4, 0.1)})["vector"]
+    assert [row["score"] for row in near] == [0.9, 0.4, 0.88, 0.8, 0.1]
+    assert [row["rank"] for row in near] == [1, 2, 3, 4, 5]
+    profiles = Profiles()
+    best = fused("q", {"vector": near}, profiles, 5)
+    assert [one.scores["vector"] for one in best[:3]] == [0.9, 0.4, 0.88]
+    assert [round(one.score, 2) for one in best] == [1.0, 1.0, 0.8, 0.0, 0.0]
+    alone = by_leg({"vector 0": rows("e5", 0.9, 0.8), "vector 1": rows("other", 0.3)})["vector"]
+    assert [row["score"] for row in alone] == [0.9, 0.3, 0.8]  # one alone is not the best of anything
 
 
 @pytest.mark.parametrize(("words", "expected"), [(None, 0.8), (3.0, 0.9)])

@@ -4,6 +4,7 @@ import pytest
 from django.core.files.base import ContentFile
 
 from apps.knowledge import services
+from apps.knowledge.retrieval import legs
 from apps.knowledge.retrieval.profiles import Profile
 from apps.knowledge.retrieval.search import search
 from apps.knowledge.services import create_knowledge_base
@@ -30,6 +31,13 @@ def cut_up(acme, ann, in_thread, settings):
         return base
 
     return in_thread(make)
+
+
+async def test_parents_that_cannot_be_read_leave_their_children(ann, cut_up, monkeypatch):
+    monkeypatch.setattr(legs, "ancestors_statement", lambda *_, **__: ("SELECT 1 FROM nowhere", {}))
+    found = await search(ann, "年假", knowledge_bases=[cut_up.pk], profile=Profile(merge_share=0.2))
+    assert found.degraded == ("merging",)
+    assert "年假" in found.passages[0].text
 
 
 @pytest.mark.parametrize(("question", "by"), [("How many days of paid leave?", "built_in"), ("年假", "")])

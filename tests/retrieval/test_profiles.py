@@ -10,7 +10,7 @@ from apps.knowledge.retrieval import expansion, questions, reranking
 from apps.knowledge.retrieval.profiles import Profile
 from apps.knowledge.retrieval.search import search
 from apps.knowledge.services import add_synonyms, save_search_profile
-from apps.models import gateway
+from apps.models import gateway, quirks
 from apps.models.models import ModelConfig
 from tests.retrieval.conftest import embedded
 from tests.vendor.replies import Reply
@@ -50,12 +50,14 @@ def reranker(settings, vendor):
     settings.RERANK_MODEL = "scripted-rerank"
     settings.RERANK_BASE_URL = vendor.url
     settings.RERANK_API_KEY = "sk-test"
+    quirks.forget()
 
     def scores(*values):
         results = [{"index": index, "relevance_score": value} for index, value in enumerate(values)]
         vendor.script([Reply(body={"results": results})], to="rerank")
 
-    return scores
+    yield scores
+    quirks.forget()
 
 
 async def texts(ann, base, **options):
@@ -101,6 +103,9 @@ async def test_scores_that_are_logits_become_shares(ann, base, reranker):
     found, result = await texts(ann, base, profile=Profile(thresholds={"rerank": 0.5}))
     assert found == [TEXTS[1], TEXTS[2]]
     assert [passage.rerank_score for passage in result.passages] == [0.993307, 0.5]
+    reranker(0.4, 0.9, 0.1)  # of the same model: what looks like shares are logits too
+    _, again = await texts(ann, base, profile=Profile(thresholds={"rerank": 0.5}))
+    assert [passage.rerank_score for passage in again.passages] == [0.71095, 0.598688, 0.524979]
 
 
 async def test_a_threshold_of_cosine_is_not_one_of_rerank(ann, base, reranker):
@@ -144,6 +149,16 @@ async def test_a_model_that_hangs_costs_its_stage_alone(ann, base, reranker, fas
     result = await search(ann, "first text", knowledge_bases=[base.pk], profile=profile)
     assert TEXTS[0] in [passage.text for passage in result.passages]
     assert stage in result.degraded
+
+
+async def test_a_model_that_the_profile_names_needs_no_default(ann, acme, base, reranker, settings, vendor, in_thread):
+    settings.RERANK_MODEL = ""
+    settings.OUTBOUND_ALLOW = [vendor.url.removeprefix("http://").partition("/")[0]]
+    row = in_thread(ModelConfig.objects.create, workspace=acme, kind="rerank", name="own", base_url=vendor.url)
+    reranker(0.1, 0.2, 0.9)
+    found, result = await texts(ann, base, profile=Profile(rerank_model=row.pk))
+    assert (found, result.reranked_by) == (TEXTS[::-1], "model")
+    assert (await texts(ann, base))[1].reranked_by == ""
 
 
 async def test_without_rerank_nobody_is_asked(ann, base, reranker, vendor):
@@ -249,7 +264,9 @@ async def test_diversity_leaves_copies_out_and_keeps_the_number(ann, copies):
 @pytest.fixture
 def cupboard(ann, acme, make_base, add_passages):
     base = make_base(acme)
-    add_passages(base, "The laptop is in the cupboard.", "笔记本电脑在柜子里。")
+    others = [f"The kettle of room {number} is in its cupboard." for number in range(6)]
+    add_passages(base, "The laptop is in the cupboard.", "笔记本电脑在柜子里。", *others)
+    add_synonyms(workspace=acme, words=["kettle", "boiler"], actor=ann)
     add_synonyms(workspace=acme, words=["notebook", "laptop"], actor=ann)
     add_synonyms(workspace=acme, words=["手提", "笔记本电脑"], actor=ann)
     return base
@@ -257,12 +274,20 @@ def cupboard(ann, acme, make_base, add_passages):
 
 async def test_synonyms_find_what_the_words_do_not(ann, cupboard):
     base = cupboard
-    for question, text in (("Where is the NOTEBOOK?", "laptop"), ("手提在哪里", "笔记本")):
-        profile = Profile(expansion="synonyms")
-        found = await search(ann, question, knowledge_bases=[base.pk], profile=profile)
-        assert [text in passage.text for passage in found.passages if "lexical" in passage.ranks] == [True]
-        assert len(found.expanded) == 1
-        assert "expansion" in [stage.name for stage in found.stages]
+    for profile in (Profile(), Profile(expansion="synonyms"), Profile(thresholds={"fusion": 0.2})):
+        for question, text in (("Where is the NOTEBOOK?", "laptop"), ("手提在哪里", "笔记本")):
+            found = await search(ann, question, knowledge_bases=[base.pk], profile=profile)
+            worded = [text in passage.text for passage in found.passages if "lexical" in passage.ranks]
+            assert worded == [True], (profile, question)
+            assert len(found.expanded) == 1
+            assert "expansion" in [stage.name for stage in found.stages]
+            # what the other question brought is judged by what it said, not by the sum of ranks
+            assert all(trace.scores["fusion"] > 0.2 for trace in found.traces if "lexical" in trace.ranks)
+    for question in ("Where is the kettle?", "Where is the cupboard?"):  # enough passages have it; it has no synonym
+        found = await search(ann, question, knowledge_bases=[base.pk])
+        assert found.expanded == ()
+    off = await search(ann, "Where is the notebook?", knowledge_bases=[base.pk], profile=Profile(expansion="off"))
+    assert off.expanded == ()
 
 
 def test_synonyms_are_two_different_words_at_least(ann, acme):
@@ -306,6 +331,12 @@ async def test_tokens_order_what_words_do_not_reach(ann, foreign):
     assert "年假" in found.passages[0].text
     assert found.reranked_by == "built_in"
     assert all(0 < passage.rerank_score < 1 for passage in found.passages)
+
+
+async def test_tokens_that_cannot_be_read_leave_the_fused_order(ann, foreign, broken_table):
+    with broken_table("knowledge_passagetokens"):
+        found = await search(ann, "How many days of paid leave do employees have?", knowledge_bases=[foreign.pk])
+    assert (len(found.passages), found.reranked_by, found.degraded) == (3, "", ("rerank",))
 
 
 async def test_tokens_stay_out_of_what_words_answer(ann, foreign):

@@ -3,7 +3,10 @@
 import pytest
 
 from apps.common.errors import InvalidInput
-from apps.knowledge.retrieval.search import SearchUnavailable, search
+from apps.knowledge.models import Chunk, Document
+from apps.knowledge.retrieval import legs
+from apps.knowledge.retrieval.outage import SearchUnavailable
+from apps.knowledge.retrieval.search import search
 from apps.models import ledger
 from apps.models.models import ModelConfig, UsageRecord
 from tests.retrieval.conftest import MODEL, counted, embedded
@@ -30,6 +33,7 @@ def shop(acme, make_base, add_passages):
         ("年假", "年假"),
         ("5G", "５Ｇ"),
         ("C++", "C++"),
+        ("Go 代 基", "C++"),
         ("%", "100%"),
         ("_", "snake_case"),
         ("'", "it's"),
@@ -130,8 +134,35 @@ async def test_broken_vectors_leave_the_words(ann, shop, broken_table):
 
 
 async def test_nothing_left_is_an_error_and_not_an_empty_result(ann, shop, broken_table):
-    with broken_table("knowledge_chunkvector"), broken_table("knowledge_posting"), pytest.raises(SearchUnavailable):
+    with (
+        broken_table("knowledge_chunkvector"),
+        broken_table("knowledge_posting"),
+        pytest.raises(SearchUnavailable) as failed,
+    ):
         await search(ann, "refunds", knowledge_bases=[shop.pk])
+    assert failed.value.details["causes"] == {"vector": "database_error", "lexical": "database_error"}
+    assert "the database refused a query" in failed.value.message
+
+
+async def test_the_cause_is_named_where_no_model_answers_either(ann, orphan, broken_table):
+    with broken_table("knowledge_posting"), pytest.raises(SearchUnavailable) as failed:
+        await search(ann, "refunds", knowledge_bases=[orphan.pk])
+    assert failed.value.details["causes"] == {"embedding": "model_gone", "lexical": "database_error"}
+    assert "no longer configured" in failed.value.message
+
+
+async def test_passages_that_cannot_be_read_are_an_error_with_its_cause(ann, shop, monkeypatch):
+    monkeypatch.setattr(legs, "passages_statement", lambda *_, **__: ("SELECT pg_sleep(0) FROM nowhere", {}))
+    with pytest.raises(SearchUnavailable) as failed:
+        await search(ann, "refunds", knowledge_bases=[shop.pk])
+    assert failed.value.details["causes"] == {"database": "database_error"}
+
+
+async def test_broken_trigrams_leave_the_words(ann, shop, monkeypatch):
+    monkeypatch.setattr(legs, "_verbatim", lambda query: ("verbatim AS (SELECT * FROM nowhere),", {}))
+    result = await search(ann, "refunds", knowledge_bases=[shop.pk])
+    assert result.degraded == ("trigram",)
+    assert result.passages[0].ranks["lexical"] == 1
 
 
 async def test_slow_trigrams_are_given_up(ann, shop, monkeypatch):
@@ -181,6 +212,28 @@ async def test_a_search_takes_four_statements(ann, shop):
     async with counted() as statements:
         await search(ann, "refunds", knowledge_bases=[shop.pk])
     assert len(statements) == 4  # bases, vectors, words, passages
+
+
+async def test_a_hit_says_where_in_it_the_best_child_stands(ann, family, in_thread):
+    base, _parents = family
+    in_thread(lambda: Chunk.objects.filter(text="Child of 2.").update(start=5))
+    result = await search(ann, QUESTION, knowledge_bases=[base.pk], top_k=5)
+    assert {passage.text: passage.focus for passage in result.passages if "Loner" in passage.text} == {
+        f"Loner {number}.": 5 if number == 2 else 0 for number in range(4)
+    }
+
+
+async def test_what_one_may_not_read_changes_no_score(ann, bea, shop, add_passages, in_thread):
+    before = await search(bea, "refunds", knowledge_bases=[shop.pk])
+
+    def hide():
+        document, _ = add_passages(shop, *(f"Refunds and refunds, {number}." for number in range(9)))
+        Document.objects.filter(pk=document.pk).update(restricted=True)
+
+    in_thread(hide)
+    after = await search(bea, "refunds", knowledge_bases=[shop.pk])
+    assert [trace.scores for trace in after.traces] == [trace.scores for trace in before.traces]
+    assert len((await search(ann, "refunds", knowledge_bases=[shop.pk], top_k=50)).passages) > len(before.passages)
 
 
 async def test_each_further_model_costs_one_statement_more(ann, bases):

@@ -16,8 +16,10 @@ from apps.agents.turn import AskOptions, TurnRequest
 from apps.common.database import wait_for
 from apps.interop.mcp_tools import Search as McpSearch
 from apps.knowledge.highlights import excerpt
-from apps.knowledge.models import Chunk, SearchProfile, Synonyms
+from apps.knowledge.models import Chunk, Document, MetadataField, SearchProfile, Synonyms
+from apps.knowledge.retrieval.outage import SearchUnavailable
 from apps.knowledge.retrieval.search import search
+from apps.knowledge.services import create_folder
 from apps.workspaces.principals import Principal
 from tests.agents.fakes import Sink
 from tests.retrieval.conftest import embedded
@@ -126,15 +128,51 @@ def test_a_foreign_base_is_no_choice(show, mal, make_base, add_passages):
 
 
 def test_an_outage_is_not_an_empty_page(show, base, monkeypatch):
-    from apps.knowledge.retrieval.search import SearchUnavailable
-
     async def fail(*args, **kwargs):
-        raise SearchUnavailable
+        raise SearchUnavailable({"vector": "timeout", "lexical": "timeout"})
 
     monkeypatch.setattr("apps.knowledge.views.search.search", fail)
     page = show("search-documents", q=QUESTION)
     assert page.status_code == 503
-    assert "cannot be searched at the moment" in page.content.decode()
+    assert "cannot be searched at the moment: the database took too long." in page.content.decode()
+
+
+def test_asking_why_not_changes_nothing(ann, large):
+    async def tried(watched):
+        return await search(ann, QUESTION, knowledge_bases=[large.pk], top_k=50, watched=watched)
+
+    plain = wait_for(tried, None)
+    traced = {trace.chunk_id for trace in plain.traces}
+    beyond = Chunk.objects.exclude(pk__in=traced).first()
+    watched = wait_for(tried, beyond.pk)
+    assert [(hit.chunk_id, hit.score) for hit in watched.passages] == [
+        (hit.chunk_id, hit.score) for hit in plain.passages
+    ]
+    (trace,) = [trace for trace in watched.traces if trace.chunk_id == beyond.pk]
+    assert trace.lost_at == "legs"
+    assert trace.ranks["vector"] > 100
+
+
+def test_a_search_is_narrowed_by_folders_and_facts_of_its_bases(show, ann, base, add_passages):
+    MetadataField.objects.create(knowledge_base=base, key="year", type="number")
+    folder = create_folder(knowledge_base=base, name="Archive of rules", actor=ann)
+    document, _ = add_passages(base, "Rule 99: paid leave of old.", name="Old.md")
+    Document.objects.filter(pk=document.pk).update(attributes={"year": 1999}, folder=folder)
+    whole = show("search-documents", q=QUESTION)
+    page = whole.content.decode()
+    assert "Handbook / Archive of rules" in page
+    assert f"knowledge base {base.pk}" not in page
+    assert len(whole.context["hits"]) > 1
+    fact = {"fact_1_0": "year", "fact_1_1": "lte", "fact_1_2": "2000"}
+    for narrow in (fact, {"folder": folder.pk}, {**fact, "folder": folder.pk}):
+        for route in ("search-documents", "try-search"):
+            found = show(route, q=QUESTION, **narrow)
+            hits = found.context["hits"] if route == "search-documents" else found.context["sides"][0]["hits"]
+            assert [hit["passage"].document for hit in hits] == ["Old.md"], (route, narrow)
+            assert "<details open>" in found.content.decode()
+    wrong = show("search-documents", q=QUESTION, **{**fact, "fact_1_2": "long ago"})
+    assert wrong.status_code == 422
+    assert "must be a number" in wrong.content.decode()
 
 
 def test_two_profiles_side_by_side_and_one_saved(client, show, ann, base):
@@ -198,6 +236,13 @@ def test_the_words_of_the_question_are_marked(text, query, marked):
     parts = excerpt(text, query)
     assert [part.text for part in parts if part.marked] == marked
     assert "".join(part.text for part in parts) == text
+
+
+def test_where_no_word_stands_the_best_child_is_shown():
+    text = "出差住宿标准。" * 60 + "员工年假十五天。" + "会议室预订。" * 60
+    shown = "".join(part.text for part in excerpt(text, "paid leave", focus=7 * 60))
+    assert "年假十五天" in shown
+    assert "年假" not in "".join(part.text for part in excerpt(text, "paid leave"))
 
 
 def test_a_table_is_shown_as_plain_text():

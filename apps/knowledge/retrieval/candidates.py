@@ -1,6 +1,6 @@
 """What the legs proposed, put together and fused. Plain Python over rows."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -28,6 +28,7 @@ class Candidate:
     parts: Mapping[str, Part] = field(default_factory=dict)  # of the fused score, by leg; none after fusion by ranks
     row: Row = field(default_factory=dict)
     lost_at: str = ""
+    beyond: Mapping[str, Row] = field(default_factory=dict)  # by leg, of a watched passage: too far down to count
 
     def passage(self) -> Passage:
         """Return what leaves the search."""
@@ -47,24 +48,32 @@ class Candidate:
             score=round(self.score, 6),
             ranks=self.ranks,
             rerank_score=None if rerank is None else round(rerank, 6),
+            focus=row.get("focus"),
         )
 
     def trace(self) -> Trace:
         """Return how it fared."""
-        scores = {name: round(score, 6) for name, score in self.scores.items()}
-        return Trace(self.chunk_id, self.ranks, scores, self.lost_at)
+        ranks = {leg: int(row["rank"]) for leg, row in self.beyond.items()} | self.ranks
+        scores = {leg: float(row["score"]) for leg, row in self.beyond.items()} | self.scores
+        return Trace(self.chunk_id, ranks, {name: round(score, 6) for name, score in scores.items()}, self.lost_at)
 
 
 Legs = Mapping[str, Sequence[Row]]
 
 
+def too_far_down(outcome: Mapping[str, Sequence[dict[str, Any]]]) -> dict[str, Row]:
+    """Return the rows by leg that came only because their passage is watched: they must not change what is found."""
+    return {row["leg"]: row for rows in outcome.values() for row in rows if row["rank"] > DEPTH}
+
+
 def by_leg(outcome: Mapping[str, Sequence[dict[str, Any]]]) -> dict[str, list[Row]]:
-    """Return the statements' rows by leg, best first.
+    """Return the statements' rows by leg, best first, without those of ``too_far_down``.
 
     Vectors of several models are put in one order by ``even``, a scale that they share, since cosines of two models
     are not comparable; ``score`` stays the cosine.
     """
-    groups = [rows for name, rows in outcome.items() if name.startswith("vector")]
+    near = {name: [row for row in rows if row["rank"] <= DEPTH] for name, rows in outcome.items()}
+    groups = [rows for name, rows in near.items() if name.startswith("vector")]
     legs: dict[str, list[Row]] = {}
     if len(groups) > 1:
         for rows in groups:
@@ -77,14 +86,21 @@ def by_leg(outcome: Mapping[str, Sequence[dict[str, Any]]]) -> dict[str, list[Ro
             for rank, row in enumerate(merged, start=1):
                 row["rank"] = rank
         legs["vector"] = list(merged)
-    for row in outcome.get("lexical", ()):
+    for row in near.get("lexical", ()):
         legs.setdefault(row["leg"], []).append(row)
     return legs
 
 
 def coverage(legs: Legs) -> float:
     """Return the largest share of the question's words that one passage has, by their idf: 0 to 1."""
-    return max((row["coverage"] or 0.0 for row in legs.get("lexical", ()) if row["rank"] <= DEPTH), default=0.0)
+    return max((row["coverage"] or 0.0 for row in legs.get("lexical", ())), default=0.0)
+
+
+def scarce(legs: Legs, terms: Collection[str]) -> frozenset[str]:
+    """Return the question's terms that only a few passages have, or none; the first row of a leg names them."""
+    rows = [row for name in ("lexical", "trigram") for row in legs.get(name, ())[:1]]
+    named = [row["scarce"] for row in rows if row["scarce"] is not None]
+    return frozenset(named[0] if named else terms)
 
 
 def foreign(query: str, width: float) -> bool:
@@ -94,7 +110,15 @@ def foreign(query: str, width: float) -> bool:
     return width > CHINESE
 
 
-def fused(query: str, legs: Legs, profiles: Profiles, proposed: int, *, watched: UUID | None = None) -> list[Candidate]:
+def fused(
+    query: str,
+    legs: Legs,
+    profiles: Profiles,
+    proposed: int,
+    *,
+    watched: UUID | None = None,
+    beyond: Mapping[str, Row] | None = None,
+) -> list[Candidate]:
     """Return the passages that the legs propose, best first, scored by their own base's weights.
 
     How much the words count at most is the share of the question that they cover, and of passages in another script
@@ -106,6 +130,7 @@ def fused(query: str, legs: Legs, profiles: Profiles, proposed: int, *, watched:
         profiles: weights, and how to fuse.
         proposed: how many of its rows each leg proposes; the rest only lend their scores.
         watched: a passage that is traced although no leg proposed it; it comes last, lost at "legs".
+        beyond: its rows that are ``too_far_down``; they change nothing but its trace.
     """
     candidates: dict[UUID, Candidate] = {}
     scored: dict[str, Scored[UUID]] = {}
@@ -123,7 +148,10 @@ def fused(query: str, legs: Legs, profiles: Profiles, proposed: int, *, watched:
     _score(scored, candidates, profiles)
     proposals = {chunk_id for leg in scored.values() for chunk_id in leg.candidates}
     found = sorted((candidates[one] for one in proposals), key=lambda one: (-one.score, str(one.chunk_id)))
-    if watched in candidates and candidates[watched] not in found:
+    for row in (beyond or {}).values():
+        known = candidates.setdefault(row["chunk_id"], Candidate(row["chunk_id"], row["knowledge_base_id"]))
+        known.beyond = beyond or {}
+    if watched in candidates and watched not in proposals:
         candidates[watched].lost_at = "legs"
         found.append(candidates[watched])
     return found

@@ -10,6 +10,7 @@ from psycopg import AsyncConnection, AsyncCursor, pq
 from psycopg.rows import DictRow
 
 from apps.knowledge.retrieval.legs import Statement
+from apps.knowledge.retrieval.outage import cause_of
 
 logger = logging.getLogger(__name__)
 
@@ -23,7 +24,7 @@ _WALK = """SELECT set_config('hnsw.iterative_scan', 'relaxed_order', true), set_
 
 @dataclass(frozen=True, slots=True)
 class Leg:
-    """A statement, how long it may take, and what to run instead if it takes longer.
+    """A statement, how long it may take, and what to run instead if it takes longer or fails.
 
     ``approximate``: it walks an index of vectors. ``exact`` is run in its place where it brings fewer than ENOUGH
     passages: the walk ends after so many vectors, and what one may read, or what a filter leaves, can lie beyond.
@@ -38,11 +39,11 @@ class Leg:
 
 @dataclass(slots=True)
 class Outcome:
-    """What the legs brought: rows and milliseconds by name, and the names of those that failed or fell back."""
+    """What the legs brought: rows and milliseconds by name, why some failed, and the names of those that fell back."""
 
     rows: dict[str, list[DictRow]] = field(default_factory=dict)
     ms: dict[str, float] = field(default_factory=dict)
-    failed: set[str] = field(default_factory=set)
+    failed: dict[str, str] = field(default_factory=dict)  # ``outage.cause_of``
     fell_back: set[str] = field(default_factory=set)
 
 
@@ -72,8 +73,8 @@ async def fetch(connection: AsyncConnection[DictRow], statement: Statement, *, t
 async def run_legs(connection: AsyncConnection[DictRow], legs: Mapping[str, Leg]) -> Outcome:
     """Run all legs in one pipeline; those behind a failing one again without it.
 
-    Each leg has its own time limit. A leg that runs out of time is replaced by its fallback, if it
-    has one. Errors of the database are logged, never raised: the caller decides what a search
+    Each leg has its own time limit. A leg that runs out of time, or fails otherwise, is replaced by its fallback,
+    if it has one. Errors of the database are logged, never raised: the caller decides what a search
     without that leg is worth.
     """
     outcome = Outcome()
@@ -86,20 +87,23 @@ async def run_legs(connection: AsyncConnection[DictRow], legs: Mapping[str, Leg]
             break
         broken = next(iter(pending))  # the server runs them in order: the first without rows is the one
         fallback = pending[broken].fallback
-        if isinstance(error, psycopg.errors.QueryCanceled) and fallback is not None:
+        if fallback is not None and not connection.closed:
+            logger.warning("the %s leg of a search fell back: %s", broken, type(error).__name__)
             pending[broken] = fallback
             outcome.fell_back.add(broken)
             continue
         logger.warning("the %s leg of a search failed: %s", broken, type(error).__name__, exc_info=error)
-        outcome.failed.add(broken)
-        del pending[broken]
-        if connection.closed:
-            outcome.failed.update(pending)
-            break
+        gone = list(pending) if connection.closed else [broken]
+        outcome.failed |= dict.fromkeys(gone, cause_of(error))
+        for name in gone:
+            del pending[name]
+            outcome.fell_back.discard(name)
     short = {name: leg.exact for name, leg in legs.items() if leg.exact and len(outcome.rows.get(name, ())) < ENOUGH}
     short = {name: leg for name, leg in short.items() if name in outcome.rows}
-    if short and not connection.closed and await _run_once(connection, short, outcome) is not None:
-        outcome.failed.update(short)  # what the walk found stands
+    if short and not connection.closed:
+        error = await _run_once(connection, short, outcome)
+        if error is not None:  # what the walk found stands
+            outcome.failed |= dict.fromkeys(short, cause_of(error))
     return outcome
 
 

@@ -2,14 +2,16 @@
 
 import asyncio
 import logging
-from functools import partial
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, partial
 from pathlib import Path
 from uuid import UUID
 
 from apps.common.database import in_db
 from apps.common.errors import KnowSphereError
 from apps.common.text import storable
-from apps.knowledge.index_text import fold
+from apps.knowledge.index_text import fold, query_terms
 from apps.knowledge.models import Synonyms
 from apps.knowledge.retrieval.profiles import Profile
 from apps.knowledge.retrieval.reranking import object_in
@@ -24,24 +26,39 @@ LONGEST = 300  # characters of one
 PATIENCE_S = 10.0  # for a model's other words: then synonyms do
 
 
-async def other_questions(query: str, profile: Profile, *, workspace_id: UUID) -> tuple[list[str], bool]:
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What a search found too little of: passages at all (``few``), or passages with some of its words (``scarce``)."""
+
+    few: bool
+    terms: Collection[str]  # of the question
+    scarce: Collection[str]  # those of them that only a few readable passages have
+
+    def about(self, word: str) -> bool:
+        """Return whether too few passages have a word of the question."""
+        own = set(query_terms(word)).intersection(self.terms)
+        return self.few or not own or not own.isdisjoint(self.scarce)
+
+
+async def other_questions(
+    query: str, profile: Profile, need: Need, *, workspace_id: UUID, synonyms: bool
+) -> tuple[list[str], bool]:
     """Return at most MOST other ways to ask, and whether something that should have helped failed.
 
-    The workspace's fast chat model writes them where there is one; else, and where it fails, words of the
-    question are replaced by their synonyms.
+    Words that too few passages have are replaced by their synonyms, where the workspace keeps ``synonyms``; where too
+    few passages were found at all, its fast chat model asks in other words besides, if there is one.
     """
-    failed = False
-    if profile.expansion == "auto":
-        try:
-            async with asyncio.timeout(PATIENCE_S):
-                found = await _from_model(query, workspace_id)
-        except (KnowSphereError, TimeoutError) as error:
-            logger.warning("a question was not asked in other words: %s", error)
-            found, failed = [], True
-        if found:
-            return found, False
-    rows = await in_db(partial(_synonyms, workspace_id))
-    return replaced(query, rows), failed
+    groups = await in_db(partial(_synonyms, workspace_id)) if synonyms else []
+    own = replaced(query, groups, need)
+    if profile.expansion != "auto" or not need.few:
+        return own, False
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            found = await _from_model(query, workspace_id)
+    except (KnowSphereError, TimeoutError) as error:
+        logger.warning("a question was not asked in other words: %s", error)
+        return own, True
+    return list(dict.fromkeys([*own, *found]))[:MOST], False
 
 
 async def _from_model(query: str, workspace_id: UUID) -> list[str]:
@@ -64,19 +81,22 @@ def _synonyms(workspace_id: UUID) -> list[list[str]]:
     return list(Synonyms.objects.filter(workspace=workspace_id).order_by("created_at").values_list("words", flat=True))
 
 
-def replaced(query: str, groups: list[list[str]]) -> list[str]:
+def replaced(query: str, groups: Sequence[Sequence[str]], need: Need) -> list[str]:
     """Return the question with words of it replaced by those that mean the same, one group at a time.
 
-    Latin words count only as whole words; Chinese ones wherever they stand.
+    Latin words count only as whole words; Chinese ones wherever they stand. Words that enough passages have stay.
     """
     folded, found = fold(query), []
     for group in groups:
-        words = [fold(word) for word in group]
+        words = [_folded(word) for word in group]
         there = next((word for word in sorted(words, key=len, reverse=True) if _stands_in(folded, word)), None)
-        if there is None:
+        if there is None or not need.about(there):
             continue
         found += [_with(folded, there, word) for word in words if word != there]
     return list(dict.fromkeys(found))[:MOST]
+
+
+_folded = lru_cache(maxsize=20_000)(fold)
 
 
 def _places(text: str, word: str) -> list[int]:

@@ -6,15 +6,17 @@ scripts apart; ``ms`` is how long the statement had run at
 that row. ``watched`` is a passage that somebody asks about: its row comes whatever its rank.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
+from apps.knowledge.retrieval.questions import Group
 from apps.knowledge.retrieval.scope import Scope
 
 Statement = tuple[str, dict[str, Any]]
 
 DEPTH = 100  # passages that a leg scores
+SHORT = 3  # terms of a question up to which its lone characters may begin a word
 SHORTEST_VERBATIM, LONGEST_VERBATIM = 3, 32  # characters of a question that trigrams are asked about
 INDEX_PREFIX = "vectors_"  # of the name of a base's index of vectors, see ``vector_indexes``
 NEAREST = 400  # vectors that an index is asked for: of passages and of their children
@@ -25,8 +27,24 @@ _DOOR = """door AS MATERIALIZED (
 _MS = "1000 * extract(epoch FROM clock_timestamp() - statement_timestamp())::float8 AS ms"
 _BEGINNING = "left(c.text, 200)"
 _WIDTH = f"octet_length({_BEGINNING})::float8 / greatest(char_length({_BEGINNING}), 1) AS width"
-_RANKED = f"""
-SELECT r.leg, r.rank, r.score, r.coverage, r.chunk_id, c.knowledge_base_id, {_WIDTH}, {_MS}
+_NONE = "'{}'::text[]"
+_SCARCE = "CASE WHEN r.rank = 1 THEN (SELECT coalesce(array_agg(term), '{}') FROM idf WHERE n < %(few)s) END"
+
+
+# The place of a passage's best child; that of an edited passage is no longer where it was.
+_FOCUS = """LEFT JOIN LATERAL (
+    SELECT k.start - c.start AS focus
+    FROM spots s JOIN knowledge_chunk k ON k.parent_id = c.id AND k.level = 1
+    JOIN knowledge_chunkvector kv ON kv.chunk_id = k.id
+    WHERE c.id = ANY(%(unplaced)s) AND c.knowledge_base_id = ANY(s.bases) AND NOT c.edited
+    ORDER BY kv.embedding <#> s.vector LIMIT 1
+) AS part ON TRUE"""
+
+
+def _ranked(scarce: str = "NULL") -> str:
+    """Return the end of a leg's statement: a row for each of the passages in ``ranked``, in their order."""
+    return f"""
+SELECT r.leg, r.rank, r.score, r.coverage, r.chunk_id, c.knowledge_base_id, {_WIDTH}, {_MS}, {scarce} AS scarce
 FROM ranked r JOIN knowledge_chunk c ON c.id = r.chunk_id
 ORDER BY r.leg, r.rank
 """  # noqa: S608
@@ -112,7 +130,7 @@ scored AS (
     FROM best WHERE document_id IN (SELECT id FROM door)
 ),
 ranked AS (SELECT 'vector' AS leg, best.* FROM ({_best("scored", watched)}) AS best)
-{_RANKED}"""  # noqa: S608
+{_ranked()}"""  # noqa: S608
     parameters = {**door.parameters, "bases": list(bases), "exact": exact, "vector": vector, "watched": watched}
     return sql, parameters
 
@@ -143,23 +161,28 @@ def lexical_leg(
     *,
     bases: Sequence[UUID],
     terms: Mapping[str, float],
+    lone: Collection[str] = (),
     verbatim: str = "",
     watched: UUID | None = None,
+    few: int = 0,
 ) -> Statement:
     """Return the statement of the lexical leg: BM25 over postings, and pg_trgm for what stands there verbatim.
 
     A term's idf is taken over what may be read of the selected bases, at query time. The two parts come
-    back as legs of their own, "lexical" and "trigram".
+    back as legs of their own, "lexical" and "trigram"; the first row of each says in ``scarce`` which terms there
+    is little of.
 
     Args:
         door: readable documents, see ``scope``.
         bases: the selected bases.
         terms: ``index_text.query_terms`` of the question; may be empty if ``verbatim`` is not.
+        lone: ``index_text.lone_characters`` of the question.
         verbatim: the question itself, where ``has_trigrams`` says that it is worth it.
         watched: a passage whose row is wanted whatever its rank.
+        few: of how many readable passages a term is no longer scarce.
 
-    Plan: index-only scan of the postings' primary key (base, term) INCLUDE (document, weight), an
-    aggregate by term and one by passage, hash semi-join of the passages with the door, top-N sort:
+    Plan: index-only scan of the postings' primary key (base, term) INCLUDE (document, weight), filtered by
+    the door, so that what one may not read counts in no idf, an aggregate by term and one by passage, top-N sort:
     linear in the postings of the question's terms. The trigram part is a bitmap scan of
     ``trigrams_of_base``, whose first column is the base: what other tenants have costs nothing. It is
     linear in the bases' passages that share a trigram, hence only for short questions, under a time limit that
@@ -168,9 +191,11 @@ def lexical_leg(
     parameters = {**door.parameters, "bases": list(bases), "watched": watched}
     tables, parts = "", []
     if terms:
-        tables += _bm25(terms)
+        lone = set(lone).intersection(terms) if len(terms) <= SHORT else set()
+        tables += _bm25(lone)
         parts.append(f"SELECT 'lexical' AS leg, best.* FROM ({_best('bm25', watched)}) AS best")  # noqa: S608
-        parameters |= {"terms": list(terms), "weights": list(terms.values())}
+        parameters |= {"terms": list(terms), "weights": list(terms.values()), "lone": list(lone)}
+        parameters["exact"] = [term for term in terms if term not in lone]
     if verbatim:
         table, more = _verbatim(verbatim)
         tables += table
@@ -180,12 +205,19 @@ def lexical_leg(
 WITH {_DOOR.format(door=door.sql)},
 {tables}
 ranked AS ({" UNION ALL ".join(parts)})
-{_RANKED}"""
-    return sql, parameters
+{_ranked(_SCARCE if terms else _NONE)}"""
+    return sql, {**parameters, "few": few}
 
 
 def passages_statement(
-    door: Scope, *, bases: Sequence[UUID], chunks: Sequence[UUID], tokens: bool = False, vectors: bool = False
+    door: Scope,
+    *,
+    bases: Sequence[UUID],
+    chunks: Sequence[UUID],
+    tokens: bool = False,
+    vectors: bool = False,
+    spots: Sequence[Group] = (),
+    unplaced: Sequence[UUID] = (),
 ) -> Statement:
     """Return the statement that fetches passages whole, behind the door once more, in no order.
 
@@ -195,20 +227,32 @@ def passages_statement(
         chunks: which passages.
         tokens: whether their tokens are wanted, for the built-in reranker.
         vectors: whether their vectors are, for diversity.
+        spots: the question in the space of each model, by which the best child of a passage is told.
+        unplaced: of which passages the place of the best child is wanted, as ``focus``.
 
-    Plan: primary keys of chunks, documents, tokens and vectors.
+    Plan: primary keys of chunks, documents, tokens and vectors; ``chunk_children`` for the children.
     """
     signs = "t.signs" if tokens else "NULL::bytea AS signs"
     embedding = "v.embedding::text AS embedding" if vectors else "NULL::text AS embedding"
+    spots = spots if unplaced else ()
+    given = " UNION ALL ".join(
+        f"SELECT %(spot_{number})s::halfvec AS vector, %(spot_bases_{number})s::uuid[] AS bases"
+        for number in range(len(spots))
+    )
+    parameters = {**door.parameters, "bases": list(bases), "chunks": list(chunks), "unplaced": list(unplaced)}
+    for number, spot in enumerate(spots):
+        parameters |= {f"spot_{number}": spot.vector, f"spot_bases_{number}": spot.bases}
     sql = f"""
+{f"WITH spots AS MATERIALIZED ({given})" if spots else ""}
 SELECT c.id AS chunk_id, c.document_id, c.knowledge_base_id, d.name AS document, c.text, c.heading,
        c.page, c.page_end, c.start, c."end", c.parent_id, CASE c.level WHEN 0 THEN c.ordinal END AS place,
-       {signs}, {embedding}, {_MS}
+       {"part.focus" if spots else "NULL::int AS focus"}, {signs}, {embedding}, {_MS}
 FROM knowledge_chunk c JOIN ({door.sql}) d ON d.id = c.document_id
 {"LEFT JOIN knowledge_passagetokens t ON t.chunk_id = c.id" if tokens else ""}
 {"LEFT JOIN knowledge_chunkvector v ON v.chunk_id = c.id" if vectors else ""}
+{_FOCUS if spots else ""}
 WHERE c.id = ANY(%(chunks)s) AND c.knowledge_base_id = ANY(%(bases)s) AND NOT c.disabled"""  # noqa: S608
-    return sql, {**door.parameters, "bases": list(bases), "chunks": list(chunks)}
+    return sql, parameters
 
 
 def ancestors_statement(door: Scope, *, chunks: Sequence[UUID]) -> Statement:
@@ -246,36 +290,36 @@ def has_trigrams(query: str, terms: Mapping[str, float]) -> bool:
     return len(query) <= LONGEST_VERBATIM and any(character.isalnum() for character in query)
 
 
-def _bm25(terms: Mapping[str, float]) -> str:
-    """Return the CTEs of BM25: postings of the terms, idf, the sum by passage.
+def _bm25(lone: Collection[str]) -> str:
+    """Return the CTEs of BM25: postings of the terms behind the door, idf, the sum by passage.
 
-    ``coverage`` is the share of the question's words that a passage has, by their idf. A question of one
-    character finds every term that begins with it (see ``index_text``).
+    ``coverage`` is the share of the question's words that a passage has, by their idf. A ``lone`` character of a short
+    question finds every term that begins with it (see ``index_text``). The odd test of the door is a hashed filter,
+    whatever the planner thinks of the door's size, and costs what one after the aggregate did.
     """
-    only = next(iter(terms))
-    single = len(terms) == 1 and len(only) == 1 and not only.isascii()
-    term = "(%(terms)s::text[])[1]" if single else "p.term"
-    count = "count(DISTINCT chunk_id)::float8" if single else "count(*)::float8"
-    matches = f"p.term >= {term} AND p.term < chr(ascii({term}) + 1)" if single else "p.term = ANY(%(terms)s)"
+    behind = "p.knowledge_base_id = ANY(%(bases)s) AND (p.document_id IN (SELECT id FROM door)) IS TRUE"
+    beginning = f"""
+    UNION ALL
+    SELECT l.term, p.chunk_id, p.document_id, sum(p.weight)
+    FROM unnest(%(lone)s::text[]) AS l(term)
+    JOIN knowledge_posting p ON p.term >= l.term AND p.term < chr(ascii(l.term) + 1)
+    WHERE {behind} GROUP BY l.term, p.chunk_id, p.document_id"""  # noqa: S608
     return f"""hits AS MATERIALIZED (
-    SELECT {term} AS term, p.chunk_id, p.document_id, p.weight
+    SELECT p.term, p.chunk_id, p.document_id, p.weight
     FROM knowledge_posting p
-    WHERE p.knowledge_base_id = ANY(%(bases)s) AND {matches}
+    WHERE {behind} AND p.term = ANY(%(exact)s){beginning if lone else ""}
 ),
 idf AS MATERIALIZED (
-    SELECT t.term, t.weight * ln(1 + (greatest(n.passages, h.n) - h.n + 0.5) / (h.n + 0.5)) AS weight
+    SELECT t.term, h.n, t.weight * ln(1 + (greatest(n.passages, h.n) - h.n + 0.5) / (h.n + 0.5)) AS weight
     FROM unnest(%(terms)s::text[], %(weights)s::float8[]) AS t(term, weight)
-    LEFT JOIN (SELECT term, {count} AS n FROM hits GROUP BY term) AS found USING (term)
+    LEFT JOIN (SELECT term, count(*)::float8 AS n FROM hits GROUP BY term) AS found USING (term)
     CROSS JOIN LATERAL (SELECT coalesce(found.n, 0) AS n) AS h
     CROSS JOIN (SELECT coalesce(sum(chunk_count), 0)::float8 AS passages FROM door) AS n
 ),
-summed AS (
-    SELECT h.chunk_id, h.document_id, sum(h.weight * i.weight) AS score, sum(i.weight) AS matched
-    FROM hits h JOIN idf i USING (term) GROUP BY h.chunk_id, h.document_id
-),
 bm25 AS (
-    SELECT chunk_id, score, matched / nullif((SELECT sum(weight) FROM idf), 0) AS coverage
-    FROM summed WHERE document_id IN (SELECT id FROM door)
+    SELECT h.chunk_id, sum(h.weight * i.weight) AS score,
+           sum(i.weight) / nullif((SELECT sum(weight) FROM idf), 0) AS coverage
+    FROM hits h JOIN idf i USING (term) GROUP BY h.chunk_id
 ),"""  # noqa: S608
 
 

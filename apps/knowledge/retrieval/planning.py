@@ -1,10 +1,12 @@
 """Which statements a search runs, each with its time limit, and what became of them."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from uuid import UUID
 
 from psycopg.rows import DictRow
 
+from apps.knowledge.index_text import lone_characters
 from apps.knowledge.retrieval import legs
 from apps.knowledge.retrieval.execution import Leg, Outcome
 from apps.knowledge.retrieval.questions import Embedded
@@ -20,8 +22,12 @@ def plan(
     embedded: Embedded,
     bases: Sequence[DictRow],
     watched: UUID | None,
+    few: int,
 ) -> dict[str, Leg]:
-    """Return the legs by name: one for the vectors of each model, one for the words, where the question has any."""
+    """Return the legs by name: one for the vectors of each model, one for the words, where the question has any.
+
+    ``few``: of how many passages a term is no longer scarce.
+    """
     indexed = {base["id"]: base["dimensions"] for base in bases if base["indexed"]}
     planned = {}
     for number, group in enumerate(embedded.vectors):
@@ -36,10 +42,12 @@ def plan(
             exact = Leg(scan, VECTOR_TIMEOUT_MS)
         planned[f"vector {number}"] = Leg(statement, VECTOR_TIMEOUT_MS, approximate=bool(large), exact=exact)
     ids = [base["id"] for base in bases]
-    words = legs.lexical_leg(door, bases=ids, terms=terms, watched=watched) if terms else None
-    plain = Leg(words, LEXICAL_TIMEOUT_MS) if words else None
+    words = partial(
+        legs.lexical_leg, door, bases=ids, terms=terms, lone=lone_characters(query), watched=watched, few=few
+    )
+    plain = Leg(words(), LEXICAL_TIMEOUT_MS) if terms else None
     if legs.has_trigrams(query, terms):
-        both = legs.lexical_leg(door, bases=ids, terms=terms, verbatim=query, watched=watched)
+        both = words(verbatim=query)
         planned["lexical"] = Leg(both, TRIGRAM_TIMEOUT_MS, fallback=plain)
     elif plain:
         planned["lexical"] = plain
@@ -51,6 +59,12 @@ def degraded(embedded: Embedded, outcome: Outcome) -> set[str]:
     failed = {name.partition(" ")[0] for name in outcome.failed}
     failed |= {"vector"} if embedded.failed else set()
     return failed | ({"trigram"} if outcome.fell_back else set())
+
+
+def causes(embedded: Embedded, outcome: Outcome) -> dict[str, str]:
+    """Return why parts failed, by their names: "embedding", or a leg."""
+    found = {"embedding": embedded.failed[0]} if embedded.failed else {}
+    return found | {name.partition(" ")[0]: cause for name, cause in outcome.failed.items()}
 
 
 def leg_ms(leg: str, outcome: Outcome) -> float:

@@ -7,7 +7,6 @@ token by token (``models.builtin.late_interaction``). A failure leaves the fused
 import asyncio
 import json
 import logging
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -53,7 +52,7 @@ def choose(profile: Profile, *, wanted: bool, configured: bool, built_in: bool, 
     Args:
         profile: what the search is told to use.
         wanted: whether the caller wants one at all.
-        configured: whether a rerank model is the workspace's default, or the environment's.
+        configured: whether a rerank model is the workspace's default; one that the profile names needs no default.
         built_in: whether the bases are embedded by the built-in model.
         covered: ``candidates.coverage``.
     """
@@ -61,7 +60,7 @@ def choose(profile: Profile, *, wanted: bool, configured: bool, built_in: bool, 
         return Choice()
     if profile.rerank in (MODEL, LLM):
         return Choice(profile.rerank)
-    if profile.rerank == "auto" and (configured or settings.RERANK_MODEL):
+    if profile.rerank == "auto" and (configured or settings.RERANK_MODEL or profile.rerank_model):
         return Choice(MODEL)
     if built_in and covered < COVERED:
         return Choice(BUILT_IN, profile.rerank_weight * (1 - covered) ** 2)
@@ -71,7 +70,7 @@ def choose(profile: Profile, *, wanted: bool, configured: bool, built_in: bool, 
 async def rerank(
     choice: Choice, profile: Profile, query: str, candidates: Sequence[Candidate], *, workspace_id: UUID
 ) -> list[Candidate]:
-    """Return the candidates in their new order; each that was read has ``scores["rerank"]`` in [0, 1] or so.
+    """Return the candidates in their new order; each that was read has ``scores["rerank"]`` in [0, 1].
 
     Raises:
         KnowSphereError: the model did not answer, or nothing that can be used.
@@ -94,16 +93,9 @@ async def _rerank(
     resolve = partial(gateway.resolve, "rerank", workspace_id=workspace_id, explicit=profile.rerank_model)
     model = await in_db(resolve)
     scores = await gateway.rerank(model, query, [candidate.row["text"] for candidate in candidates])
-    for candidate, score in zip(candidates, _normalised(scores), strict=True):
+    for candidate, score in zip(candidates, scores, strict=True):
         candidate.score = candidate.scores["rerank"] = score
     return sorted(candidates, key=lambda candidate: -candidate.score)
-
-
-def _normalised(scores: Sequence[float]) -> list[float]:
-    """Return scores in [0, 1]: those of models that give raw logits go through the logistic function, all of them."""
-    if all(0.0 <= score <= 1.0 for score in scores):
-        return list(scores)
-    return [1 / (1 + math.exp(-max(min(score, 60.0), -60.0))) for score in scores]
 
 
 async def _by_tokens(share: float, query: str, candidates: Sequence[Candidate]) -> list[Candidate]:

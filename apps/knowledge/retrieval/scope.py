@@ -13,14 +13,14 @@ from uuid import UUID
 from django.core.exceptions import EmptyResultSet
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
-from apps.knowledge.models import Document, KnowledgeBase
+from apps.knowledge.models import Document, KnowledgeBase, Synonyms
 from apps.knowledge.retrieval.filters import Filters
 from apps.models.models import Kind, ModelConfig
 from apps.workspaces.doors import DoorQuery
 from apps.workspaces.principals import Who
 
 DOCUMENT_COLUMNS = ("id", "knowledge_base_id", "name", "chunk_count")
-BASE_COLUMNS = ("id", "workspace_id", "embedding_model", "dimensions", "profile", "reranker")
+BASE_COLUMNS = ("id", "workspace_id", "embedding_model", "dimensions", "profile", "reranker", "synonyms")
 
 
 def _with_settings(who: Who) -> QuerySet[KnowledgeBase, Any]:
@@ -28,7 +28,9 @@ def _with_settings(who: Who) -> QuerySet[KnowledgeBase, Any]:
     rerankers = ModelConfig.objects.filter(own, kind=Kind.RERANK, enabled=True, is_default=True)
     bases = KnowledgeBase.objects.visible_to(who).order_by()
     found: QuerySet[KnowledgeBase, Any] = bases.annotate(
-        profile=F("search_profile__chosen"), reranker=Exists(rerankers)
+        profile=F("search_profile__chosen"),
+        reranker=Exists(rerankers),
+        synonyms=Exists(Synonyms.objects.filter(workspace=OuterRef("workspace"))),
     ).values(*BASE_COLUMNS)
     return found
 
@@ -61,7 +63,8 @@ def readable_documents(who: Who, filters: Sequence[Filters] = ()) -> Scope:
 def readable_bases(who: Who) -> Scope:
     """Select BASE_COLUMNS of the knowledge bases that ``who`` may read.
 
-    ``profile`` is the one saved with the base, ``reranker`` whether a rerank model is the default there.
+    ``profile`` is the one saved with the base, ``reranker`` whether a rerank model is the default there, ``synonyms``
+    whether its workspace has any.
     """
     return _scope(*BASES.statement(who))
 

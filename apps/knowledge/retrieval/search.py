@@ -15,20 +15,21 @@ from typing import Any
 from uuid import UUID
 
 import psycopg
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext as _
 from psycopg.rows import DictRow
 
 from apps.common.database import pool
 from apps.common.errors import InvalidInput, KnowSphereError
 from apps.common.text import storable
 from apps.knowledge.index_text import query_terms
-from apps.knowledge.retrieval import diversity, empty, expansion, legs, merging, planning, reranking, thresholds
-from apps.knowledge.retrieval.candidates import Candidate, by_leg, coverage, fused, joined
+from apps.knowledge.retrieval import diversity, empty, expansion, legs, merging, outage, planning, reranking, thresholds
+from apps.knowledge.retrieval.candidates import Candidate, by_leg, coverage, fused, joined, scarce, too_far_down
 from apps.knowledge.retrieval.execution import fetch, run_legs
 from apps.knowledge.retrieval.filters import Filters
+from apps.knowledge.retrieval.outage import SearchUnavailable
 from apps.knowledge.retrieval.passages import SearchResult, Stage
 from apps.knowledge.retrieval.profiles import Profile, Profiles, agreed
-from apps.knowledge.retrieval.questions import embed_question
+from apps.knowledge.retrieval.questions import Group, embed_question
 from apps.knowledge.retrieval.scope import Scope, readable_bases, readable_documents
 from apps.models.accounting import Caller, charged_to, current
 from apps.workspaces.principals import Who
@@ -38,15 +39,6 @@ logger = logging.getLogger(__name__)
 LONGEST_QUERY = 4000  # characters; of a page pasted as a question the rest is not looked at
 FETCH_TIMEOUT_MS = 5_000
 BUILT_IN = "builtin:"
-
-
-class SearchUnavailable(KnowSphereError):
-    """Every leg of a search failed, so nothing is known: that is not the same as nothing found."""
-
-    code = "search_unavailable"
-    status = 503
-    retryable = True
-    user_message = _("The knowledge bases cannot be searched at the moment. Nothing is lost; try again soon.")
 
 
 async def search(
@@ -65,7 +57,8 @@ async def search(
     Only documents that ``user`` may read at this moment are looked at; a base that they may not read
     counts as absent. When a part fails the others answer, and ``degraded`` names it. While all bases share
     an embedding model a search takes four SQL statements in three round trips, one more for each
-    other model, one where a cut-up base wants its parents, one where nothing was found and the reason is asked.
+    other model, one where the workspace keeps synonyms and may need them, one where a cut-up base wants its parents,
+    one where nothing was found and the reason is asked.
 
     Args:
         user: the person for whom to search.
@@ -79,7 +72,7 @@ async def search(
 
     Raises:
         InvalidInput: the query is blank, or ``top_k`` below 1.
-        SearchUnavailable: the database does not answer, or every leg failed.
+        SearchUnavailable: the database does not answer, or every leg failed; it names the causes.
     """
     query = " ".join(storable(query).split())[:LONGEST_QUERY]
     if not query:
@@ -91,7 +84,7 @@ async def search(
         return await _Search(asked).run()
     except (psycopg.Error, OSError) as error:
         logger.warning("a search could not run", exc_info=error)
-        raise SearchUnavailable from error
+        raise SearchUnavailable({"database": outage.cause_of(error)}) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +109,9 @@ class _Search:
     profiles: Profiles = field(default_factory=Profiles)
     bases: list[DictRow] = field(default_factory=list)
     traced: dict[UUID, Candidate] = field(default_factory=dict)
+    spots: list[Group] = field(default_factory=list)  # the question's vectors
+    terms: Mapping[str, float] = field(default_factory=dict)
+    scarce: frozenset[str] = frozenset()  # of its terms, see ``legs``
     reranked_by: str = ""
     expanded: tuple[str, ...] = ()
 
@@ -151,13 +147,19 @@ class _Search:
             )
             found = await self._fetch(door, candidates, tokens=choice.kind == reranking.BUILT_IN)
             found = await self._merge(door, found)
-            found = await self._rerank(choice, found)
+            found = await self._rerank(choice, found) if "rerank" not in self.degraded else found
         found = self._diversify(found)
         found = self._cut("top_k", found, found[: self.top_k])
         kept = self._cut("threshold", found, thresholds.kept(found, self.profiles))
         if kept:
             return self._result(kept)
-        return self._result([], "threshold" if found else await empty.reason(self.asked.user, self.ids, door))
+        if found:
+            return self._result([], "threshold")
+        try:
+            return self._result([], await empty.reason(self.asked.user, self.ids, door))
+        except (psycopg.Error, OSError) as error:  # nothing was found, that much is known
+            logger.warning("why a search found nothing could not be asked", exc_info=error)
+            return self._result([], "no_match")
 
     async def _find_bases(self) -> None:
         began = perf_counter()
@@ -183,22 +185,31 @@ class _Search:
         """Run the legs for one question and fuse them; return the candidates and how much the words cover."""
         began = perf_counter()
         embedded = await embed_question(query, self.bases)
-        self._note("embed", began, len(embedded.vectors) + embedded.failed, len(embedded.vectors), skip=further)
+        models = len(embedded.vectors) + len(embedded.failed)
+        why = {"failed": outage.words_of(embedded.failed[0])} if embedded.failed else {}
+        self._note("embed", began, models, len(embedded.vectors), skip=further, **why)
         terms = query_terms(query)
-        plan = planning.plan(door, query, terms, embedded, self.bases, watched)
+        plan = planning.plan(door, query, terms, embedded, self.bases, watched, self.whole.expand_below)
         async with (await pool()).connection() as connection:
             outcome = await run_legs(connection, plan)
         self.degraded |= planning.degraded(embedded, outcome)
-        if not outcome.rows and (outcome.failed or embedded.failed):
-            raise SearchUnavailable
+        causes = planning.causes(embedded, outcome)
+        if not outcome.rows and causes:
+            raise SearchUnavailable(causes)
         rows = by_leg(outcome.rows)
-        for name, found in rows.items():
-            if not further:
+        if not further:
+            self.spots, self.terms = embedded.vectors, terms
+            self.scarce = frozenset() if "lexical" in outcome.failed else scarce(rows, terms)
+            for name in {**rows, **causes}:
+                if name == "embedding":
+                    continue
                 asked = len(embedded.vectors) if name == "vector" else len(terms) or 1
-                self.stages.append(Stage(name, planning.leg_ms(name, outcome), asked, len(found)))
+                why = {} if name in rows else {"failed": outage.words_of(causes[name])}
+                self.stages.append(Stage(name, planning.leg_ms(name, outcome), asked, len(rows.get(name, ())), why))
         began = perf_counter()
         proposed = self.whole.candidate_count(self.top_k)
-        candidates = fused(query, rows, self.profiles, proposed, watched=watched)
+        beyond = too_far_down(outcome.rows)
+        candidates = fused(query, rows, self.profiles, proposed, watched=watched, beyond=beyond)
         for candidate in candidates:
             self.traced.setdefault(candidate.chunk_id, candidate)
         alive = [candidate for candidate in candidates if not candidate.lost_at]
@@ -206,18 +217,23 @@ class _Search:
         return alive, coverage(rows)
 
     async def _expand(self, door: Scope, candidates: list[Candidate]) -> list[Candidate]:
-        """Ask in other words where too few passages pass the thresholds that can be judged by now."""
+        """Ask in other words where too few passages pass the thresholds that can be judged by now.
+
+        And where too few of all that may be read have a word of the question that has synonyms: vectors always find
+        plenty, so that the number of passages says nothing about words.
+        """
         profile = self.whole
         enough = thresholds.kept(candidates, self.profiles, stages=("vector", "fusion"))
         worded = [candidate for candidate in enough if {"lexical", "trigram"} & set(candidate.ranks)]
-        if (
-            profile.expansion == "off"
-            or len(worded if profile.expansion == "synonyms" else enough) >= profile.expand_below
-        ):
+        few = len(worded if profile.expansion == "synonyms" else enough) < profile.expand_below
+        need = expansion.Need(few, self.terms, self.scarce)
+        synonyms = bool(self.bases[0]["synonyms"] and (few or self.scarce))
+        if profile.expansion == "off" or not (synonyms or (few and profile.expansion == "auto")):
             return candidates
         began = perf_counter()
-        workspace_id = self.bases[0]["workspace_id"]
-        others, failed = await expansion.other_questions(self.asked.query, profile, workspace_id=workspace_id)
+        others, failed = await expansion.other_questions(
+            self.asked.query, profile, need, workspace_id=self.bases[0]["workspace_id"], synonyms=synonyms
+        )
         if failed:
             self.degraded.add("expansion")
         if not others:
@@ -242,18 +258,35 @@ class _Search:
         ]
         if not best:
             return []
-        async with (await pool()).connection() as connection:
-            statement = legs.passages_statement(
-                door,
-                bases=self.ids,
-                chunks=[candidate.chunk_id for candidate in best],
-                tokens=tokens,
-                vectors=self.whole.mmr is not None,
-            )
-            rows = {row["chunk_id"]: row for row in await fetch(connection, statement, timeout_ms=FETCH_TIMEOUT_MS)}
+        vectors = self.whole.mmr is not None
+        try:
+            rows = await self._passages(door, best, tokens=tokens, vectors=vectors, spots=self.spots)
+        except psycopg.Error as error:  # once more, for the texts alone
+            if outage.cause_of(error) == outage.CONNECTION:
+                raise
+            logger.warning("what goes with the passages of a search could not be read", exc_info=error)
+            rows = await self._passages(door, best)
+            self.degraded |= {name for name, wanted in (("rerank", tokens), ("mmr", vectors)) if wanted}
         for candidate in best:
             candidate.row = rows.get(candidate.chunk_id, {})
         return self._cut("passages", candidates, [candidate for candidate in best if candidate.row], began)
+
+    async def _passages(
+        self,
+        door: Scope,
+        best: Sequence[Candidate],
+        *,
+        tokens: bool = False,
+        vectors: bool = False,
+        spots: Sequence[Group] = (),
+    ) -> dict[UUID, DictRow]:
+        chunks = [candidate.chunk_id for candidate in best]
+        unplaced = [one.chunk_id for one in best if not {"lexical", "trigram"} & set(one.ranks)]
+        statement = legs.passages_statement(
+            door, bases=self.ids, chunks=chunks, tokens=tokens, vectors=vectors, spots=spots, unplaced=unplaced
+        )
+        async with (await pool()).connection() as connection:
+            return {row["chunk_id"]: row for row in await fetch(connection, statement, timeout_ms=FETCH_TIMEOUT_MS)}
 
     async def _merge(self, door: Scope, found: list[Candidate]) -> list[Candidate]:
         """Let parents stand for their children where enough were hit. Only some chunkers make such chunks."""
@@ -261,9 +294,15 @@ class _Search:
         if not cut_up:
             return found
         began = perf_counter()
-        async with (await pool()).connection() as connection:
-            statement = legs.ancestors_statement(door, chunks=cut_up)
-            rows = await fetch(connection, statement, timeout_ms=FETCH_TIMEOUT_MS)
+        try:
+            async with (await pool()).connection() as connection:
+                statement = legs.ancestors_statement(door, chunks=cut_up)
+                rows = await fetch(connection, statement, timeout_ms=FETCH_TIMEOUT_MS)
+        except (psycopg.Error, OSError) as error:
+            logger.warning("the hits of a search were not merged", exc_info=error)
+            self.degraded.add("merging")
+            self._note("merging", began, len(found), len(found), failed=outage.words_of(outage.cause_of(error)))
+            return found
         merged = merging.merge(found, {row["chunk_id"]: row for row in rows}, share=self.whole.merge_share)
         for candidate in merged:
             self.traced[candidate.chunk_id] = candidate

@@ -17,7 +17,7 @@ from apps.common.database import wait_for
 from apps.common.errors import InvalidInput, KnowSphereError
 from apps.knowledge import search_report, services
 from apps.knowledge.highlights import excerpt
-from apps.knowledge.models import Folder, KnowledgeBase, Synonyms
+from apps.knowledge.models import Folder, KnowledgeBase, MetadataField, Synonyms
 from apps.knowledge.retrieval import reading
 from apps.knowledge.retrieval.passages import Passage, SearchResult
 from apps.knowledge.retrieval.profiles import Profile
@@ -51,7 +51,7 @@ def search_documents(request: PersonRequest, slug: str) -> HttpResponse:
             _asked(request, frame, found)
             context |= {
                 "hits": _hits(found, query),
-                "degraded": found.degraded,
+                "degraded": search_report.missing(found),
                 "empty": search_report.empty_words(found.empty_reason) if not found.passages else "",
             }
     elif form.errors:
@@ -139,8 +139,10 @@ def delete_synonyms(request: PersonRequest, slug: str, synonyms_id: UUID) -> Htt
 
 def _search_form(request: PersonRequest, frame: dict[str, Any]) -> SearchForm:
     bases = KnowledgeBase.objects.visible_to(request.user).filter(workspace=frame["workspace"]).order_by("name")
-    folders = Folder.objects.visible_to(request.user).filter(knowledge_base__in=bases).order_by("name")
-    return SearchForm(request.GET, bases=bases, folders=folders)
+    folders = Folder.objects.visible_to(request.user).filter(knowledge_base__in=bases)
+    folders = folders.select_related("knowledge_base").order_by("knowledge_base__name", "name")
+    facts = MetadataField.objects.visible_to(request.user).filter(knowledge_base__in=bases)
+    return SearchForm(request.GET, bases=bases, folders=folders, facts=facts)
 
 
 def _synonyms(request: PersonRequest, frame: dict[str, Any]) -> dict[str, Any]:
@@ -155,7 +157,9 @@ def _asked(request: PersonRequest, frame: dict[str, Any], found: SearchResult) -
 
 
 def _hits(found: SearchResult, query: str) -> list[dict[str, Any]]:
-    return [{"passage": passage, "parts": excerpt(passage.text, query)} for passage in found.passages]
+    return [
+        {"passage": passage, "parts": excerpt(passage.text, query, focus=passage.focus)} for passage in found.passages
+    ]
 
 
 def _tuned_base(form: SearchForm) -> KnowledgeBase | None:
@@ -205,6 +209,7 @@ def _run(
     _asked(request, frame, found)
     side |= {
         "result": found,
+        "degraded": search_report.missing(found),
         "funnel": search_report.funnel(found),
         "hits": _hits(found, form.cleaned_data["q"]),
         "empty": search_report.empty_words(found.empty_reason) if not found.passages else "",
