@@ -8,8 +8,8 @@ from django.utils.translation import gettext_lazy as _
 
 from apps.agents.models import Agent
 from apps.agents.tools import catalog
-from apps.knowledge.filter_fields import ROWS, BasesField, FoldersField, fact_fields, facts_of
-from apps.knowledge.models import Folder, KnowledgeBase, MetadataField
+from apps.knowledge.filter_fields import ROWS, ask_for_facts, asked_for, facts_of, folder_choices, searchable
+from apps.knowledge.models import KnowledgeBase
 from apps.models.models import ModelConfig
 from apps.workspaces.models import User, Workspace
 
@@ -55,7 +55,7 @@ class AgentForm(forms.Form):
     language = forms.ChoiceField(label=_("Language of answers"), choices=LANGUAGES, required=False)
     tools = forms.MultipleChoiceField(label=_("Tools"), required=False, widget=forms.CheckboxSelectMultiple)
     all_knowledge_bases = forms.BooleanField(label=_("Every base that the asker may read"), required=False)
-    knowledge_bases = BasesField(
+    knowledge_bases = forms.ModelMultipleChoiceField(
         label=_("Only these knowledge bases"),
         queryset=KnowledgeBase.objects.none(),
         required=False,
@@ -71,7 +71,7 @@ class AgentForm(forms.Form):
     added_to = forms.DateField(
         label=_("Only documents added to"), required=False, widget=forms.DateInput(attrs={"type": "date"})
     )
-    folders = FoldersField(label=_("Only documents in these folders"), queryset=Folder.objects.none(), required=False)
+    folders = forms.MultipleChoiceField(label=_("Only documents in these folders"), required=False)
     memory = forms.BooleanField(label=_("Uses the asker’s memory"), required=False)
     restricted = forms.BooleanField(label=_("Only for people it is shared with"), required=False)
     model = _Models(
@@ -97,15 +97,11 @@ class AgentForm(forms.Form):
         bases = KnowledgeBase.objects.visible_to(actor).filter(workspace=workspace).order_by("name")
         models = ModelConfig.objects.visible_to(actor).usable_in(workspace.pk).filter(kind="chat", enabled=True)
         self.fields["knowledge_bases"].queryset = bases  # type: ignore[attr-defined]
-        folders = Folder.objects.visible_to(actor).filter(knowledge_base__in=bases).select_related("knowledge_base")
-        self.fields["folders"].queryset = folders.order_by("knowledge_base__name", "name")  # type: ignore[attr-defined]
-        known = list(MetadataField.objects.visible_to(actor).filter(knowledge_base__in=bases))
-        self._keys = {one.key for one in known}
-        shown = [*self._shown(self.initial.get("metadata", ())), *[None] * ROWS]
-        for (name, field), fact in zip(fact_fields().items() if known else (), shown, strict=False):
-            field.offer(known)
-            field.initial = fact
-            self.fields[name] = field
+        there = searchable(bases, actor)
+        self.fields["knowledge_bases"].choices = [(base.id, base.name) for base in there]  # type: ignore[attr-defined]
+        self.fields["folders"].choices = folder_choices(there)  # type: ignore[attr-defined]
+        self._keys = {fact.key for base in there for fact in base.facts}
+        ask_for_facts(self, there, self._shown(self.initial.get("metadata", ())))
         self.fields["model"].queryset = models.order_by("name")  # type: ignore[attr-defined]
         names = [tool.name for tool in catalog.choosable()]
         self.fields["tools"].choices = [(name, TOOLS.get(name, name)) for name in names]  # type: ignore[attr-defined]
@@ -129,18 +125,18 @@ class AgentForm(forms.Form):
     @property
     def facts(self) -> list[forms.BoundField]:
         """The fields that ask for facts."""
-        return [self[name] for name in fact_fields() if name in self.fields]
+        return asked_for(self)
 
     def values(self, filters: dict[str, Any] | None = None) -> dict[str, Any]:
         """Return the fields as ``editing.save_agent`` takes them; what the form did not show of ``filters`` stays."""
         data = self.cleaned_data
         before = filters or {}
-        shown = {str(folder.pk) for folder in self.fields["folders"].queryset}  # type: ignore[attr-defined]
+        shown = {folder for folder, _name in self.fields["folders"].choices}  # type: ignore[attr-defined]
         unseen = [folder for folder in before.get("folders", ()) if folder not in shown]
         stored = before.get("metadata", ())
         seen = self._shown(stored)
         asked = {
-            "folders": [*(str(folder.pk) for folder in data["folders"]), *unseen],
+            "folders": [*data["folders"], *unseen],
             "metadata": [*facts_of(data), *(one for one in stored if one not in seen)],
             "tags": data["tags"],
             "name": data["document_name"],

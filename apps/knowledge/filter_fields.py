@@ -1,15 +1,21 @@
-"""Form fields of what documents must fit: bases and folders by their names, and facts."""
+"""Form fields of what documents must fit: folders and facts of the bases that somebody may read."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
 from django import forms
+from django.contrib.postgres.expressions import ArraySubquery
+from django.db.models import OuterRef, QuerySet
+from django.db.models.functions import JSONObject
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from apps.common.errors import InvalidInput
 from apps.knowledge.models import Folder, KnowledgeBase, MetadataField
 from apps.knowledge.services.metadata import typed
+from apps.workspaces.principals import Who
 
 ROWS = 3  # facts that a form asks for
 OPS = [
@@ -21,20 +27,32 @@ OPS = [
 ]
 
 
-class BasesField(forms.ModelMultipleChoiceField[KnowledgeBase]):
-    """Bases by their names: ``str()`` is an id, since it reaches logs."""
+@dataclass(frozen=True, slots=True)
+class Searchable:
+    """A base as forms offer it; ``str()`` of a row is an id, since it reaches logs."""
 
-    def label_from_instance(self, obj: Any) -> str:
-        """Return what people call it."""
-        return str(obj.name)
+    id: UUID
+    name: str
+    folders: list[dict[str, str]]  # id and name, those that may be read
+    facts: list[MetadataField]  # not as they are stored: key, type and choices alone
 
 
-class FoldersField(forms.ModelMultipleChoiceField[Folder]):
-    """Folders by base and name. The rows need ``select_related("knowledge_base")``."""
+def searchable(bases: QuerySet[KnowledgeBase], who: Who) -> list[Searchable]:
+    """Return bases with what their documents can be narrowed by, in one query."""
+    folders = Folder.objects.visible_to(who).filter(knowledge_base=OuterRef("pk")).order_by("name")
+    facts = MetadataField.objects.filter(knowledge_base=OuterRef("pk")).order_by("created_at")
+    rows = bases.values_list(
+        "pk",
+        "name",
+        ArraySubquery(folders.values(one=JSONObject(id="pk", name="name"))),
+        ArraySubquery(facts.values(one=JSONObject(key="key", type="type", choices="choices"))),
+    )
+    return [Searchable(pk, name, here, [MetadataField(**fact) for fact in kept]) for pk, name, here, kept in rows]
 
-    def label_from_instance(self, obj: Any) -> str:
-        """Return what people call it."""
-        return f"{obj.knowledge_base.name} / {obj.name}"
+
+def folder_choices(bases: Iterable[Searchable]) -> list[tuple[str, str]]:
+    """Return the folders to choose from, each behind its base's name."""
+    return [(folder["id"], f"{base.name} / {folder['name']}") for base in bases for folder in base.folders]
 
 
 class FactField(forms.MultiValueField):
@@ -94,11 +112,23 @@ class _FactWidget(forms.MultiWidget):
         return [value.get("field", ""), value.get("op", "eq"), str(shown).lower() if shown in (True, False) else shown]
 
 
-def fact_fields() -> dict[str, FactField]:
-    """Return the fields of a form that asks for facts, by name."""
-    return {f"fact_{number}": FactField() for number in range(1, ROWS + 1)}
+NAMES = tuple(f"fact_{number}" for number in range(1, ROWS + 1))
+
+
+def ask_for_facts(form: forms.Form, bases: Iterable[Searchable], shown: Sequence[dict[str, Any]] = ()) -> None:
+    """Give a form the fields that ask for facts of ``bases``, where there are any, beginning with those ``shown``."""
+    known = [fact for base in bases for fact in base.facts]
+    for name, fact in zip(NAMES if known else (), [*shown, *[None] * ROWS], strict=False):
+        field = FactField(initial=fact)
+        field.offer(known)
+        form.fields[name] = field
+
+
+def asked_for(form: forms.Form) -> list[forms.BoundField]:
+    """Return the fields that ask for facts."""
+    return [form[name] for name in NAMES if name in form.fields]
 
 
 def facts_of(data: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the conditions in a form's cleaned data."""
-    return [data[name] for name in fact_fields() if data.get(name)]
+    return [data[name] for name in NAMES if data.get(name)]

@@ -1,6 +1,6 @@
 """Forms of the search pages: what to look for and where, and a profile's settings."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
@@ -9,8 +9,7 @@ from django.db.models import QuerySet
 from django.utils.translation import gettext_lazy as _
 
 from apps.common.errors import InvalidInput
-from apps.knowledge.filter_fields import BasesField, FoldersField, fact_fields, facts_of
-from apps.knowledge.models import Folder, KnowledgeBase, MetadataField
+from apps.knowledge.filter_fields import Searchable, ask_for_facts, asked_for, facts_of, folder_choices
 from apps.knowledge.retrieval.filters import Filters
 from apps.knowledge.retrieval.profiles import STAGES, Profile
 from apps.models.models import ModelConfig
@@ -20,12 +19,12 @@ class SearchForm(forms.Form):
     """A question, the bases to look in (none chosen: all), and what documents must fit."""
 
     q = forms.CharField(label=_("Search for"), max_length=4_000, required=False)
-    kb = BasesField(label=_("Knowledge bases"), queryset=KnowledgeBase.objects.none(), required=False)
+    kb = forms.MultipleChoiceField(label=_("Knowledge bases"), required=False)
     name = forms.CharField(label=_("Document’s name contains"), max_length=200, required=False)
     tags = forms.CharField(
         label=_("Tags"), max_length=500, required=False, help_text=_("Separated by commas; a document has all of them.")
     )
-    folder = FoldersField(label=_("Folders"), queryset=Folder.objects.none(), required=False)
+    folder = forms.MultipleChoiceField(label=_("Folders"), required=False)
     added_from = forms.DateField(
         label=_("Added from"), required=False, widget=forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d")
     )
@@ -33,29 +32,18 @@ class SearchForm(forms.Form):
         label=_("Added to"), required=False, widget=forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d")
     )
 
-    def __init__(
-        self,
-        *args: Any,
-        bases: QuerySet[KnowledgeBase],
-        folders: QuerySet[Folder] | None = None,
-        facts: Iterable[MetadataField] = (),
-        **kwargs: Any,
-    ) -> None:
-        """``bases``, ``folders`` and ``facts`` are those that the person may read here."""
+    def __init__(self, *args: Any, bases: Sequence[Searchable], **kwargs: Any) -> None:
+        """``bases`` are those that the person may read here."""
         super().__init__(*args, **kwargs)
-        known = list(facts)
-        for name, field in fact_fields().items() if known else ():
-            field.offer(known)
-            self.fields[name] = field
+        self.fields["kb"].choices = [(str(base.id), base.name) for base in bases]  # type: ignore[attr-defined]
+        self.fields["folder"].choices = folder_choices(bases)  # type: ignore[attr-defined]
+        ask_for_facts(self, bases)
         self.bases = bases
-        self.fields["kb"].queryset = bases  # type: ignore[attr-defined]
-        if folders is not None:
-            self.fields["folder"].queryset = folders  # type: ignore[attr-defined]
 
     @property
     def facts(self) -> list[forms.BoundField]:
         """The fields that ask for facts."""
-        return [self[name] for name in fact_fields() if name in self.fields]
+        return asked_for(self)
 
     @property
     def narrows(self) -> bool:
@@ -64,8 +52,11 @@ class SearchForm(forms.Form):
 
     def selected(self) -> list[UUID]:
         """Return the bases to search."""
-        chosen = self.cleaned_data["kb"]
-        return [base.pk for base in (chosen or self.bases)]
+        return [base.id for base in (self.chosen() or self.bases)]
+
+    def chosen(self) -> list[Searchable]:
+        """Return the bases that were chosen, by name."""
+        return [base for base in self.bases if str(base.id) in self.cleaned_data["kb"]]
 
     def filters(self) -> Filters:
         """Return what documents must fit. Raises InvalidInput."""
@@ -74,7 +65,7 @@ class SearchForm(forms.Form):
         return Filters.of(
             {
                 "tags": tags,
-                "folders": [folder.pk for folder in data["folder"]],
+                "folders": data["folder"],
                 "name": data["name"],
                 "added_from": data["added_from"],
                 "added_to": data["added_to"],

@@ -16,8 +16,9 @@ from django.views.decorators.http import require_POST, require_safe
 from apps.common.database import wait_for
 from apps.common.errors import InvalidInput, KnowSphereError
 from apps.knowledge import search_report, services
+from apps.knowledge.filter_fields import searchable
 from apps.knowledge.highlights import excerpt
-from apps.knowledge.models import Folder, KnowledgeBase, MetadataField, Synonyms
+from apps.knowledge.models import KnowledgeBase, Synonyms
 from apps.knowledge.retrieval import reading
 from apps.knowledge.retrieval.passages import Passage, SearchResult
 from apps.knowledge.retrieval.profiles import Profile
@@ -67,7 +68,7 @@ def try_search(request: PersonRequest, slug: str) -> HttpResponse:
     form = _search_form(request, frame)
     rerankers = ModelConfig.objects.visible_to(request.user).usable_in(frame["workspace"].pk)
     rerankers = rerankers.filter(kind=Kind.RERANK, enabled=True)
-    base = _tuned_base(form)
+    base = _tuned_base(request, form)
     saved = _saved_profile(base)
     asked = any(name.startswith(("a-", "b-")) for name in request.GET)
     data = request.GET if asked else None
@@ -139,10 +140,7 @@ def delete_synonyms(request: PersonRequest, slug: str, synonyms_id: UUID) -> Htt
 
 def _search_form(request: PersonRequest, frame: dict[str, Any]) -> SearchForm:
     bases = KnowledgeBase.objects.visible_to(request.user).filter(workspace=frame["workspace"]).order_by("name")
-    folders = Folder.objects.visible_to(request.user).filter(knowledge_base__in=bases)
-    folders = folders.select_related("knowledge_base").order_by("knowledge_base__name", "name")
-    facts = MetadataField.objects.visible_to(request.user).filter(knowledge_base__in=bases)
-    return SearchForm(request.GET, bases=bases, folders=folders, facts=facts)
+    return SearchForm(request.GET, bases=searchable(bases, request.user))
 
 
 def _synonyms(request: PersonRequest, frame: dict[str, Any]) -> dict[str, Any]:
@@ -162,14 +160,11 @@ def _hits(found: SearchResult, query: str) -> list[dict[str, Any]]:
     ]
 
 
-def _tuned_base(form: SearchForm) -> KnowledgeBase | None:
+def _tuned_base(request: PersonRequest, form: SearchForm) -> KnowledgeBase | None:
     """Return the one base whose profile is tuned: the first that is chosen, else the only one there is."""
-    chosen = list(form.cleaned_data.get("kb") or ()) if form.is_valid() else []
-    if chosen:
-        first: KnowledgeBase = chosen[0]
-        return first
-    readable = list(form.bases[:2])
-    return readable[0] if len(readable) == 1 else None
+    chosen = (form.chosen() if form.is_valid() else [])[:1] or list(form.bases)
+    readable = KnowledgeBase.objects.visible_to(request.user).select_related("search_profile")
+    return readable.filter(pk=chosen[0].id).first() if len(chosen) == 1 else None
 
 
 def _saved_profile(base: KnowledgeBase | None) -> Profile:
@@ -226,7 +221,7 @@ def _watched(request: PersonRequest, form: SearchForm, asked: str) -> tuple[Pass
     asked = asked.strip()
     if not asked:
         return None, False
-    everywhere = [base.pk for base in form.bases]
+    everywhere = [base.id for base in form.bases]
     try:
         found = wait_for(reading.list_chunks, request.user, chunk_ids=[UUID(asked)])
     except ValueError:
