@@ -72,7 +72,7 @@ class FactField(forms.MultiValueField):
         self.known = list(known)
         names = sorted({one.key for one in self.known})
         choices = [("", _("No matter which")), *((name, name) for name in names)]
-        self.fields[0].choices = choices
+        self.fields[0].choices = choices  # type: ignore[attr-defined]
         self.widget.widgets[0].choices = choices
 
     def compress(self, data_list: Sequence[Any]) -> dict[str, Any] | None:
