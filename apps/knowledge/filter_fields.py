@@ -105,6 +105,9 @@ class _FactWidget(forms.MultiWidget):
             ]
         )
 
+    def id_for_label(self, id_: str) -> str:
+        return f"{id_}_0" if id_ else id_
+
     def decompress(self, value: Any) -> list[Any]:
         if not isinstance(value, dict):
             return ["", "eq", ""]
