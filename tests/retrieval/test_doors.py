@@ -36,7 +36,7 @@ from tests.retrieval.conftest import MODEL
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-WORLDS = 5
+WORLDS = 4
 YEARS = (1999, 2024)
 
 
@@ -215,10 +215,10 @@ def test_no_tool_page_or_endpoint_shows_what_is_not_theirs(client, worlds, every
     every = set(text_of.values())
     rng = random.Random(8)
     for world in worlds:
-        for person in rng.sample(world.people, 3):
+        for person in rng.sample(world.people, 2):
             client.force_login(person)
             shown = []
-            for workspace in world.workspaces:
+            for workspace in rng.sample(world.workspaces, 2):
                 places = [
                     reverse(f"knowledge:{name}", args=[workspace.slug]) for name in ("search-documents", "try-search")
                 ]
