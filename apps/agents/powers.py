@@ -141,9 +141,10 @@ def context_for(
         if row is None:
             return None
         shown = {UUID(one) for one in row.documents} - attached.ids()
-        there = reading.readable(asker, shown, knowledge_bases=ids, filters=narrow)
-        if shown and not (await _reached(there)).issuperset(shown):
-            return None  # no longer theirs, or not of what this turn looks at
+        if shown:
+            there = await _reached(reading.readable(asker, shown, knowledge_bases=ids, filters=narrow))
+            if not there.issuperset(shown):
+                return None  # no longer theirs, or not of what this turn looks at
         of_this_turn = row.turn == request.turn_id
         return StoredResult(row.tool, row.text, tuple(row.documents), tuple(row.numbers), of_this_turn)
 
