@@ -66,7 +66,7 @@ async def fetch(connection: AsyncConnection[DictRow], statement: Statement, *, t
     with prepared(connection):
         async with connection.pipeline():  # up to its end one transaction, which the limit is local to
             await connection.execute(_LIMIT, [f"{timeout_ms}ms"])
-            cursor = await connection.execute(*statement)
+            cursor = await connection.execute(*statement, binary=True)  # a megabyte of signs is not spelt out
     return await cursor.fetchall()
 
 
@@ -122,7 +122,7 @@ async def _run_once(
                         await connection.execute(_WALK)
                     cursors[name] = connection.cursor()
                     # An index of one base is seen only by a plan that is made for that base.
-                    await cursors[name].execute(*leg.statement, prepare=not leg.approximate)
+                    await cursors[name].execute(*leg.statement, prepare=not leg.approximate, binary=True)
     except psycopg.Error as error:
         failure = error
         if connection.pgconn.pipeline_status != pq.PipelineStatus.OFF:
