@@ -1,4 +1,4 @@
-"""What a page costs the server, in CPU, against 30 ms: each in a workspace with the sample guide, the slowest named.
+"""What a page costs the server, in CPU, against 30 ms: each with the sample guide and its lists full.
 
 Rendered by Django's own client in one thread, so the figure has views, templates, queries as the process sees
 them (PostgreSQL's own time is not in it), and none of the network.
@@ -24,7 +24,11 @@ PAGES = (
     "workspaces:list-members",
     "workspaces:show-audit-log",
     "workspaces:show-limits",
+    "evals:list-datasets",
+    "widgets:list-widgets",
+    "knowledge:search-documents",
 )
+A_LIST = 50  # rows; no page of a list shows more
 
 
 def run() -> list[Ratio]:
@@ -41,16 +45,20 @@ def measure() -> dict[str, float]:
 
     from apps.conversations.services import start_conversation
     from apps.knowledge.services.sample import create_sample_base
-    from apps.workspaces.models import User
-    from apps.workspaces.services import create_workspace
+    from apps.workspaces.models import Role, User
+    from apps.workspaces.services import create_workspace, set_membership
 
     settings.ALLOWED_HOSTS = [*settings.ALLOWED_HOSTS, "testserver"]
     person = User.objects.create_user("pages@example.com")
     workspace = create_workspace(name="Pages", owner=person)
     base = create_sample_base(workspace=workspace, actor=person)
-    talks = [start_conversation(workspace=workspace, actor=person) for _ in range(30)]
+    talks = [start_conversation(workspace=workspace, actor=person) for _ in range(A_LIST)]
+    for number in range(A_LIST):
+        other = User.objects.create_user(f"member-{number}@example.com", name=f"Member {number}")
+        set_membership(workspace=workspace, user=other, role=Role.MEMBER)
     document = base.documents.first()
     addresses = {name: reverse(name, args=[workspace.slug]) for name in PAGES}
+    addresses["workspaces:show-account"] = reverse("workspaces:show-account")
     addresses["knowledge:show-knowledge-base"] = reverse(
         "knowledge:show-knowledge-base", args=[workspace.slug, base.pk]
     )

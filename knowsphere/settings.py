@@ -98,6 +98,8 @@ TEMPLATES = [
         "DIRS": [BASE_DIR / "templates"],
         "APP_DIRS": True,
         "OPTIONS": {
+            "builtins": ["apps.common.templatetags.addresses"],
+            "libraries": {"i18n": "apps.common.templatetags.words"},
             "context_processors": [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
@@ -108,6 +110,7 @@ TEMPLATES = [
         },
     }
 ]
+FORM_RENDERER = "apps.common.drawing.Renderer"
 
 # Database. A pool only in the web process: a worker forks, and a pool does not survive a fork.
 DATABASES = {"default": environ.Env.db_url_config(environment.database("DATABASE_URL") or postgres.database_url())}
@@ -375,4 +378,4 @@ LOGGING = {
     "root": {"handlers": ["stderr"], "level": environment.choice("LOG_LEVEL", LOG_LEVELS, "WARNING")},
     "loggers": {"apps": {"level": environment.choice("LOG_LEVEL", LOG_LEVELS, "INFO")}},
 }
-SILENCED_SYSTEM_CHECKS: list[str] = []
+SILENCED_SYSTEM_CHECKS = ["templates.W003"]  # our i18n stands for Django's (apps.common.templatetags.words)

@@ -1,6 +1,7 @@
 """What the pages of a workspace have in common."""
 
 from typing import Any
+from uuid import UUID
 
 from django.http import HttpRequest
 from django_htmx.middleware import HtmxDetails
@@ -8,6 +9,8 @@ from django_htmx.middleware import HtmxDetails
 from apps.common.errors import NotAllowed, NotFound
 from apps.workspaces import permissions, rights
 from apps.workspaces.models import Role, User
+
+NO_ROW = UUID(int=0)  # in the addresses of a menu that stands for every row of a list (static/js/rows.js)
 
 
 class PersonRequest(HttpRequest):

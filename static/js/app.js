@@ -20,10 +20,19 @@ export function toast(text, { state = "", action = null } = {}) {
   });
   box.append(button);
   document.getElementById("toasts").append(box);
-  if (state !== "bad") setTimeout(() => box.remove(), 10_000);
+  if (state !== "bad") fade(box);
 }
 
-for (const shown of document.querySelectorAll("#toasts > .toast")) setTimeout(() => shown.remove(), 10_000);
+/** Take a message away after ten seconds in which nobody pointed at it or was in it: Undo does not vanish under a hand. */
+function fade(box) {
+  let timer;
+  const wait = () => { clearTimeout(timer); timer = setTimeout(() => box.remove(), 10_000); };
+  for (const name of ["pointerenter", "focusin"]) box.addEventListener(name, () => clearTimeout(timer));
+  for (const name of ["pointerleave", "focusout"]) box.addEventListener(name, wait);
+  wait();
+}
+
+for (const shown of document.querySelectorAll("#toasts > .toast")) fade(shown);
 
 document.addEventListener("click", (event) => {
   const target = event.target instanceof Element ? event.target : null;

@@ -2,7 +2,7 @@
 
 ``say 50 20``: fifty words, twenty a second (0: as fast as possible) · ``cite``: an answer with two
 sources (``cite 3``: and its use) · ``relay``: stream from the configured endpoint · ``wait``: nothing until stopped ·
-``deaf``: ignores the stop event · ``crash`` · ``nul``
+``deaf``: ignores the stop event · ``crash`` · ``nul`` · ``huge 33``: an event of 33 MB among small ones
 """
 
 import asyncio
@@ -84,6 +84,12 @@ async def run_turn(request, *, events, stop):
     elif kind == "nul":
         token("a\x00b\ud800c")
         events.emit("step", {"name": "x", "status": "finished", "elapsed_ms": 0, "detail": {"text": "\x00\udfff!"}})
+    elif kind == "huge":
+        token("Before. ")
+        detail = {"text": "x" * (int(numbers[0]) << 20)}
+        events.emit("step", {"name": "x", "status": "finished", "elapsed_ms": 0, "detail": detail})
+        token("After.")
+        return TurnOutcome("succeeded", "".join(texts), model="scripted")
     elif kind == "history":
         token(orjson.dumps(await request.history()).decode())
     return outcome

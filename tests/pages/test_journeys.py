@@ -127,7 +127,7 @@ def test_rename_pin_archive_search_and_delete_with_undo(page):
     page.goto(re.sub(r"conversations/.*", "conversations/all/?q=needle", page.url))
     expect(page.locator(".found").first).to_have_text("needle")
     no_sideways(page)
-    page.locator(".talks [popovertarget^=menu-]").first.click()
+    page.locator(".talks [popovertarget=row-menu]").first.click()
     page.locator(".talk-menu:popover-open .bad").click()
     expect(page.locator(".toast form button")).to_be_visible()
     page.locator(".toast form button").click()

@@ -2,6 +2,7 @@
 
 import functools
 import http.server
+import json
 import re
 import threading
 
@@ -106,6 +107,40 @@ def test_a_visitor_asks_and_goes_on_over_a_change_of_page(host, new_tab):
     expect(chat.get_by_text("What would you like to know?")).to_be_visible()
     chat.get_by_role("button", name="Close the chat").click()
     expect(page.get_by_role("button", name="Open the chat")).to_be_focused()
+
+
+def test_what_is_stopped_before_the_answer_has_a_name_is_stopped(host, new_tab):
+    """What the server says is held back until the visitor has clicked: nothing of the answer is known in the frame yet."""
+    from apps.conversations.models import Turn
+
+    held, stops = [], []
+
+    def route(socket):
+        server = socket.connect_to_server()
+
+        def up(message):
+            server.send(message)
+            if '"stop"' in message:
+                stops.append(json.loads(message))
+                for late in held:
+                    socket.send(late)
+
+        socket.on_message(up)
+        server.on_message(lambda message: socket.send(message) if stops else held.append(message))
+
+    page = new_tab()
+    page.route_web_socket("**/ws/**", route)
+    page.goto(host.address)
+    page.get_by_role("button", name="Open the chat").click()
+    chat = page.frame_locator("iframe")
+    chat.get_by_label("Your question").fill("wait")
+    page.keyboard.press("Enter")
+    chat.get_by_role("button", name="Stop").click()
+    expect(chat.locator("article")).to_contain_text("Stopped")
+    expect(chat.get_by_role("button", name="Send")).to_be_visible()
+    assert stops == [{"type": "stop", "turn": None}]
+    [turn] = Turn.objects.filter(conversation__widget_id=host.row.pk)
+    assert turn.status == "stopped"
 
 
 def test_it_speaks_the_page_s_language_and_fills_a_phone(host, new_tab):

@@ -1,5 +1,6 @@
 """Template tags that every page may use."""
 
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from functools import cache
 
@@ -8,7 +9,7 @@ from django.contrib.humanize.templatetags.humanize import naturaltime
 from django.templatetags.static import static
 from django.utils import timezone
 from django.utils.formats import date_format
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
@@ -31,6 +32,13 @@ def styled(field: forms.BoundField) -> SafeString:
     return field.as_widget(attrs={} if kind in {"checkbox", "hidden"} else {"class": "input", "placeholder": shown})
 
 
+@register.simple_tag
+def options(choices: Iterable[tuple[str, str]], chosen: str) -> SafeString:
+    """Draw the options of a choice that stands in every row of a list."""
+    marked = ((value, SafeString(" selected" if value == chosen else ""), label) for value, label in choices)
+    return format_html_join("", '<option value="{}"{}>{}</option>', marked)
+
+
 @register.filter
 def initials(name: str) -> str:
     """Return what stands for a name in a small square: two letters, or one Chinese character."""
@@ -51,6 +59,12 @@ def when(moment: datetime) -> str:
     if now - moment < timedelta(days=1):
         return str(naturaltime(moment))
     return date_format(timezone.localtime(moment), "MONTH_DAY_FORMAT" if moment.year == now.year else "DATE_FORMAT")
+
+
+@register.simple_tag
+def moment(at: datetime) -> SafeString:
+    """Say when something was as ``when`` does, for programs exactly."""
+    return format_html('<time datetime="{}">{}</time>', timezone.localtime(at).isoformat("T", "seconds"), when(at))
 
 
 @register.filter

@@ -5,10 +5,12 @@ from typing import Any
 
 from django import template
 from django.db.models import F
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from apps.conversations.models import Conversation
+from apps.workspaces.pages import NO_ROW
 
 register = template.Library()
 
@@ -28,9 +30,16 @@ def recent_conversations(context: dict[str, Any]) -> list[dict[str, Any]]:
     week = today - timedelta(days=6)
     loose = [row for row in rows if row.pinned_at is None]
     groups = [
-        {"label": _("Pinned"), "rows": [row for row in rows if row.pinned_at]},
-        {"label": _("Today"), "rows": [row for row in loose if row.changed_at >= today]},
-        {"label": _("Last 7 days"), "rows": [row for row in loose if week <= row.changed_at < today]},
-        {"label": _("Earlier"), "rows": [row for row in loose if row.changed_at < week]},
+        (_("Pinned"), [row for row in rows if row.pinned_at]),
+        (_("Today"), [row for row in loose if row.changed_at >= today]),
+        (_("Last 7 days"), [row for row in loose if week <= row.changed_at < today]),
+        (_("Earlier"), [row for row in loose if row.changed_at < week]),
     ]
-    return [group for group in groups if group["rows"]]
+    address = reverse("conversations:show-conversation", args=[context["workspace"].slug, NO_ROW])
+    here, untitled = getattr(context.get("conversation"), "pk", None), _("Untitled")
+
+    def link(row: Conversation) -> dict[str, Any]:
+        own = address.replace(str(NO_ROW), str(row.pk))
+        return {"address": own, "title": row.title or untitled, "pinned": row.pinned_at, "here": row.pk == here}
+
+    return [{"label": label, "talks": [link(row) for row in rows]} for label, rows in groups if rows]

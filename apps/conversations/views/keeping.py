@@ -18,7 +18,7 @@ from django.views.decorators.http import require_POST, require_safe
 from apps.common.text import display_name, identifier, storable
 from apps.conversations import exporting, finding, services
 from apps.conversations.models import Conversation, Turn
-from apps.workspaces.pages import PersonRequest, enter
+from apps.workspaces.pages import NO_ROW, PersonRequest, enter
 
 A_PAGE = 50
 
@@ -39,6 +39,7 @@ def list_conversations(request: PersonRequest, slug: str) -> HttpResponse:
     found = finding.excerpts([row.pk for row in page.object_list], text) if text else {}
     shown = [{"row": row, "excerpt": found.get(row.pk)} for row in page.object_list]
     context = {"page": page, "shown": shown, "q": text, "archived": archived, "section": "conversations"}
+    context["no_row"] = Conversation(pk=NO_ROW)
     return render(request, "conversations/list_conversations.html", {**frame, **context})
 
 

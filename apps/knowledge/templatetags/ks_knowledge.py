@@ -1,8 +1,11 @@
 """Template tags of documents."""
 
 from django import template
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
+from apps.common.templatetags.ks import percent
 from apps.knowledge import errors, progress
 from apps.knowledge import remarks as remarks_module
 from apps.knowledge.models import Document, Job
@@ -56,10 +59,22 @@ def seen_as(document: Document) -> str:
     return progress.seen_as(document)
 
 
-@register.filter
-def look(document: Document) -> str:
-    """Return the state as the style sheet knows it: both errors look the same."""
-    return "error" if document.status.startswith("error") else document.status
+@register.simple_tag
+def state(document: Document) -> SafeString:
+    """Draw how far a document has come; rows show it twice, for two widths, so it is no template."""
+    moving, word, share = not settled(document), doing(document), percent(document.progress or 0)
+    if moving and document.cancel_requested:
+        inside: str = str(_("Stopping"))
+    elif moving and document.progress:
+        inside = format_html('{} <span class="num">{}%</span>', word, share)
+    else:
+        inside = word
+    look = "error" if document.status.startswith("error") else document.status  # both errors look the same
+    pill = format_html('<span class="pill" data-s="{}">{}</span>', look, inside)
+    if document.status not in {Document.Status.PARSING, Document.Status.INDEXING}:
+        return pill
+    bar = '{0}<progress class="prog stage" max="100" value="{1}" aria-label="{2} {1}%"></progress>'
+    return format_html(bar, pill, share, word)
 
 
 @register.filter

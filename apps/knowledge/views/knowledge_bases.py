@@ -17,7 +17,7 @@ from apps.knowledge.models import Document, Folder, KnowledgeBase
 from apps.knowledge.querysets import DocumentQuerySet
 from apps.knowledge.services import sample
 from apps.workspaces import permissions
-from apps.workspaces.pages import PersonRequest, enter
+from apps.workspaces.pages import NO_ROW, PersonRequest, enter
 
 ROWS = 25
 
@@ -75,7 +75,7 @@ def show_knowledge_base(request: PersonRequest, slug: str, base_id: UUID) -> Htt
     page = Paginator(_told(shown, base).order_by("-created_at"), ROWS)
     context = {"base": base, "page": page.get_page(request.GET.get("page")), "counts": documents.counts()}
     context |= {"folders": folders, "folder": folder, "tag": tag, "path": _path(folder, folders)}
-    context |= {"q": name, "state": state, "section": "knowledge"}
+    context |= {"q": name, "state": state, "section": "knowledge", "no_row": NO_ROW}
     part = "partials/_documents" if request.htmx else "show_knowledge_base"
     return render(request, f"knowledge/{part}.html", {**frame, **context})
 

@@ -9,6 +9,7 @@ from django.core.paginator import Paginator
 from django.db.models import Prefetch
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
 
@@ -16,10 +17,10 @@ from apps.common.errors import InvalidInput
 from apps.workspaces import permissions, services
 from apps.workspaces.forms import ROLES, InvitationForm, RoleForm
 from apps.workspaces.models import Department, DepartmentMember, Invitation, Membership, Role
-from apps.workspaces.pages import PersonRequest, enter
+from apps.workspaces.pages import NO_ROW, PersonRequest, enter
 from apps.workspaces.services import invitations
 
-ROWS = 50
+ROWS = 25
 
 
 @require_safe
@@ -71,6 +72,8 @@ def change_role(request: PersonRequest, slug: str, membership_id: UUID) -> HttpR
 def remove_member(request: PersonRequest, slug: str, membership_id: UUID) -> HttpResponse:
     """Take a person out of the workspace."""
     member = _managed(request, slug, membership_id)
+    if "ask" in request.POST:
+        return _ask(request, slug, member, "remove")
     services.remove_member(membership=member, actor=request.user)
     messages.success(request, _("Removed. What they had open here shows nothing more."))
     return redirect("workspaces:home") if member.user == request.user else redirect("workspaces:list-members", slug)
@@ -80,9 +83,33 @@ def remove_member(request: PersonRequest, slug: str, membership_id: UUID) -> Htt
 @login_required
 def transfer_workspace(request: PersonRequest, slug: str, membership_id: UUID) -> HttpResponse:
     """Make a member the owner."""
-    services.transfer_workspace(membership=_managed(request, slug, membership_id), actor=request.user)
+    member = _managed(request, slug, membership_id)
+    if "ask" in request.POST:
+        return _ask(request, slug, member, "transfer")
+    services.transfer_workspace(membership=member, actor=request.user)
     messages.success(request, _("The workspace was handed over. You are an admin of it now."))
     return redirect("workspaces:list-members", slug)
+
+
+def _question(act: str, slug: str, *, pk: UUID, name: str) -> dict[str, str]:
+    """Return what is asked before a member is acted on: ``name`` may be a place for it, where one dialog serves all."""
+    if act == "remove":
+        title, verb, view = _("Remove %(name)s?"), _("Remove"), "workspaces:remove-member"
+        sentence = _(
+            "What was shared with them here is withdrawn and their keys to this workspace end, at once. "
+            "Their documents stay."
+        )
+    else:
+        title, verb, view = _("Make %(name)s the owner?"), _("Hand over"), "workspaces:transfer-workspace"
+        sentence = _("You become an admin. Only the new owner can give the workspace back.")
+    action = reverse(view, args=[slug, pk])
+    return {"id": act, "title": title % {"name": name}, "sentence": sentence, "verb": verb, "action": action}
+
+
+def _ask(request: PersonRequest, slug: str, member: Membership, act: str) -> HttpResponse:
+    """Ask on a page of its own, where no script opened the dialog."""
+    question = _question(act, slug, pk=member.pk, name=member.user.shown_name)
+    return render(request, "workspaces/ask_first.html", {**enter(request, slug), "question": question})
 
 
 @require_POST
@@ -120,6 +147,8 @@ def _members(request: PersonRequest, frame: dict[str, Any], form: InvitationForm
     context = {**frame, "page": page.get_page(request.GET.get("page")), "section": "people", "roles": ROLES}
     context["may_manage"] = permissions.allows("manage_people", frame["role"])
     if context["may_manage"]:
+        acts = ("transfer", "remove") if frame["role"] == Role.OWNER else ("remove",)
+        context["questions"] = [_question(act, frame["workspace"].slug, pk=NO_ROW, name="{}") for act in acts]
         context["form"] = form or InvitationForm(departments=_departments(request, frame))
         waiting = Invitation.objects.visible_to(request.user).open().filter(workspace=frame["workspace"])
         context["invitations"] = waiting.select_related("invited_by").order_by("-created_at")[:ROWS]

@@ -16,8 +16,9 @@ from apps.conversations import rows_liveness
 from apps.conversations.engine import Engine
 from apps.conversations.frames import Ask
 from apps.conversations.models import Message, Turn
-from apps.conversations.services import asking
+from apps.conversations.services import asking, start_conversation
 from tests.conversations import scripted
+from tests.conversations.live.client import Tab
 from tests.conversations.scripted import SOURCES, words
 
 
@@ -51,6 +52,31 @@ async def test_a_turn_is_watched_from_another_process(tab, elsewhere):
     assert frames == one.frames
     assert await follow(elsewhere, turn, after=end["seq"] - 1) == [end]
     assert await follow(elsewhere, turn, after=end["seq"]) == []
+
+
+async def test_an_event_of_any_size_arrives_in_its_place(tab, elsewhere, server, people, session):
+    """In the tab that asked, beside it, in another process and from the rows; an answer beside it goes on meanwhile."""
+    other = await in_db(lambda: start_conversation(workspace=people.acme, actor=people.ann))
+    async with tab() as one, tab() as two, Tab(server, other.pk, session=session) as beside:
+        await two.send(type="ping")
+        await two.next()
+        await beside.ask("say 60 60")
+        await beside.until("token")
+        await one.ask("huge 33")
+        turn = UUID((await one.until("token"))["turn"])
+        watching = asyncio.create_task(follow(elsewhere, turn))
+        end, also, spoken = await asyncio.gather(one.turn(), two.turn(), beside.turn())
+        frames = await asyncio.wait_for(watching, 60)
+    assert (end["status"], spoken["status"], one.text, beside.text) == (
+        "succeeded",
+        "succeeded",
+        "Before. After.",
+        "".join(words(60)),
+    )
+    [large] = [frame for frame in frames if len(frame.get("detail", {}).get("text", "")) == 33 << 20]
+    assert [frame["seq"] for frame in one.frames] == list(range(1, end["seq"] + 1))
+    assert (also, frames, two.frames[1:]) == (end, one.frames, one.frames)
+    assert (await follow(elsewhere, turn, after=large["seq"] - 1))[0] == large
 
 
 async def test_a_turn_is_stopped_from_another_process(tab, elsewhere):
