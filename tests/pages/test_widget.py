@@ -110,23 +110,23 @@ def test_a_visitor_asks_and_goes_on_over_a_change_of_page(host, new_tab):
 
 
 def test_what_is_stopped_before_the_answer_has_a_name_is_stopped(host, new_tab):
-    """What the server says is held back until the visitor has clicked: nothing of the answer is known in the frame yet."""
+    """What the server says is held back until the click: nothing of the answer is known in the frame yet."""
     from apps.conversations.models import Turn
 
     held, stops = [], []
 
     def route(socket):
-        server = socket.connect_to_server()
+        answering = socket.connect_to_server()
 
         def up(message):
-            server.send(message)
+            answering.send(message)
             if '"stop"' in message:
                 stops.append(json.loads(message))
                 for late in held:
                     socket.send(late)
 
         socket.on_message(up)
-        server.on_message(lambda message: socket.send(message) if stops else held.append(message))
+        answering.on_message(lambda message: socket.send(message) if stops else held.append(message))
 
     page = new_tab()
     page.route_web_socket("**/ws/**", route)

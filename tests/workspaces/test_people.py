@@ -83,6 +83,18 @@ def test_whoever_is_removed_keeps_nothing_and_gets_nothing_back(acme, ann, bea, 
     assert ApiKey.objects.get().revoked_at
 
 
+def test_without_a_script_a_page_asks_before_a_member_is_acted_on(client, acme, ann, bea):
+    member = Membership.objects.get(workspace=acme, user=bea)
+    client.force_login(ann)
+    for name in ("remove-member", "transfer-workspace"):
+        address = reverse(f"workspaces:{name}", args=["acme", member.pk])
+        page = client.post(address, {"ask": ""})
+        assert (page.status_code, Membership.objects.get(pk=member.pk).role) == (200, "viewer")
+        assert bea.shown_name in page.content.decode() and f'action="{address}"' in page.content.decode()
+    assert client.post(reverse("workspaces:remove-member", args=["acme", member.pk])).status_code == 302
+    assert not Membership.objects.filter(pk=member.pk).exists()
+
+
 def test_an_invitation_lets_one_person_in_once(acme, ann, mal, settings):
     settings.SITE_URL = "https://ks.example"
     group = services.create_department(workspace=acme, name="Research", actor=ann)
