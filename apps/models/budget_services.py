@@ -80,7 +80,7 @@ def set_budget(
     if not by_operator:
         permissions.require("set_budget", actor=actor, workspace=workspace)
     if scope not in Scope.values or period not in Period.values:
-        raise InvalidInput(field=_("For"), reason=_("there is no such budget"))
+        raise InvalidInput(field=_("Applies to"), reason=_("there is no such budget"))
     if unit != TOKENS and not (len(unit) == 3 and unit.isascii() and unit.isupper()):
         raise InvalidInput(field=_("Unit"), reason=_("it is tokens, or a currency of three letters such as CNY"))
     if not amount.is_finite() or not 0 <= amount < MOST:

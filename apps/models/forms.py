@@ -219,7 +219,7 @@ def _field_of(place: tuple[int | str, ...], fields: Any) -> str | None:
 class BudgetForm(forms.Form):
     """One budget."""
 
-    scope = forms.ChoiceField(label=_("For"), choices=Scope.choices)
+    scope = forms.ChoiceField(label=_("Applies to"), choices=Scope.choices)
     amount = forms.DecimalField(label=_("Limit"), min_value=Decimal(0), max_digits=18, decimal_places=6)
     unit = forms.ChoiceField(
         label=_("Unit"), choices=[(unit, _("tokens") if unit == TOKENS else unit) for unit in UNITS]
