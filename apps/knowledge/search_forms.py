@@ -120,6 +120,7 @@ class ProfileForm(forms.Form):
         """``rerankers`` are the models that may be named."""
         super().__init__(*args, **kwargs)
         self.fields["rerank_model"].queryset = rerankers  # type: ignore[attr-defined]
+        self.fields["rerank_model"].label_from_instance = lambda row: row.name  # type: ignore[attr-defined]
 
     def settings(self) -> dict[str, Any]:
         """Return the settings as ``Profile`` takes them."""

@@ -31,6 +31,9 @@ OVERFLOW = """() => {
     });
     return `${over} px too wide: ${wide.slice(-3).map((e) => `${e.localName}.${e.className}`)}`;
 }"""
+# A choice that names its row by an id: the form lets the row say what it is called in logs.
+NAMELESS = """() => [...document.querySelectorAll("option")].map((one) => one.label)
+    .find((label) => /[0-9a-f]{8}-[0-9a-f]{4}-/.test(label)) ?? null"""
 
 
 def artefact(name):
@@ -46,6 +49,8 @@ def look(tab, name, *, frame=None, whole=True):
     """Look at what is in ``tab`` (or in a frame of it) in the four ways; return what is wrong."""
     place, wrong = frame or tab, []
     place.evaluate(AXE)
+    if said := place.evaluate(NAMELESS):
+        wrong.append(f"a choice is called “{said}”")
     for size, theme, rules in WAYS:
         if tab.viewport_size != size:
             tab.set_viewport_size(size)
