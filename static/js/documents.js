@@ -1,4 +1,4 @@
-// The table of documents: choose all, count the chosen; one more pair of question and answer.
+// The table of documents: choose all, count the chosen; one more pair of question and answer; no row is forgotten.
 
 function count() {
   const label = document.querySelector("[data-chosen]");
@@ -23,4 +23,11 @@ document.addEventListener("click", (event) => {
   for (const field of fresh.querySelectorAll("input, textarea")) field.value = "";
   pairs.append(fresh);
   fresh.querySelector("input").focus();
+});
+
+// An answer that was on its way while a row began to move does not know of it, and the wish to ask again went with the
+// element that it replaced.
+document.addEventListener("htmx:load", ({ detail: { elt } }) => {
+  if (elt.id !== "poll" || elt.getAttribute("hx-trigger").includes("load")) return;
+  if (document.querySelector("#documents [name=row]")) setTimeout(() => globalThis.htmx.trigger(elt, "resume"), 1000);
 });
