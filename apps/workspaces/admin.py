@@ -8,12 +8,15 @@ from allauth.socialaccount.admin import SocialAccount, SocialApp, SocialToken
 from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.helpers import ActionForm
+from django.contrib.auth.views import redirect_to_login
 from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
-from apps.common.errors import KnowSphereError
+from apps.common.errors import KnowSphereError, NotAllowed
 from apps.workspaces import audit, services
 from apps.workspaces.models import (
     ApiKey,
@@ -27,6 +30,18 @@ from apps.workspaces.models import (
     User,
     Workspace,
 )
+
+
+def sign_in(request: HttpRequest, extra_context: object = None) -> HttpResponse:
+    """Lead to the one sign-in there is: Django's own for operators would ask nobody for their second step."""
+    if not request.user.is_authenticated:
+        return redirect_to_login(request.GET.get("next") or reverse("admin:index"))
+    if not admin.site.has_permission(request):
+        raise NotAllowed
+    return redirect("admin:index")
+
+
+admin.site.login = sign_in  # type: ignore[method-assign,assignment]
 
 
 class ReadOnly:
@@ -94,6 +109,9 @@ class UserAdmin(Audited, admin.ModelAdmin[User]):
     readonly_fields = ("email", "name", "is_active")
     actions = ("lock", "unlock", "remove_second_steps")
     show_full_result_count = False
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False  # people sign up, are invited, or are made by a command: here they would have no address
 
     def has_delete_permission(self, request: HttpRequest, obj: object = None) -> bool:
         return False  # services.delete_person leaves nothing behind; a bare delete would

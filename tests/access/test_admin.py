@@ -27,7 +27,7 @@ CHANGES = {
     "models.ModelConfig": {"add"},  # their own; a tenant's is looked at
     "workspaces.Notice": ALL,
     "workspaces.Quota": {"change"},
-    "workspaces.User": {"add", "change"},
+    "workspaces.User": {"change"},
 }
 # These they only look at: ids, states and numbers.
 LOOKED_AT = {
@@ -104,6 +104,21 @@ def test_operators_alone_come_in(world):
                 ):
                     wrong.append((persona, path, answer.status_code))
     assert wrong == []
+
+
+def test_operators_sign_in_where_everybody_does(world):
+    """Django's own sign-in for the admin asks nobody for a second step, and counts no wrong password."""
+    operator, door = world.user("operator"), reverse("admin:login")
+    client = Client()
+    answers = [
+        client.get(door, {"next": "/admin/health/"}),
+        client.post(door, {"username": operator.email, "password": "correct horse battery", "next": "/admin/"}),
+    ]
+    there = [answer["Location"].partition("?")[0] for answer in answers]
+    assert (there, "_auth_user_id" in client.session) == ([reverse("account_login")] * 2, False)
+    assert answers[0]["Location"].endswith("?next=/admin/health/")
+    for persona, status in (("owner", 403), ("operator", 302)):
+        assert world.enter(persona).get(door).status_code == status
 
 
 def test_staff_without_all_rights_see_no_row(world):
