@@ -55,7 +55,7 @@ def save_agent(*, agent: Agent, values: Mapping[str, Any], actor: User) -> Agent
     Args:
         agent: the agent.
         values: fields by name (FIELDS); ``knowledge_bases`` and ``model`` as ids of the same workspace.
-            Ids that the actor may not read are left out: configuration narrows, it never widens.
+            Ids that the actor may not use are left out: configuration narrows, it never widens.
         actor: who saves.
 
     Raises:
@@ -66,14 +66,23 @@ def save_agent(*, agent: Agent, values: Mapping[str, Any], actor: User) -> Agent
         if field in values and field not in ("knowledge_bases", "model"):
             setattr(agent, field, values[field])
     if "model" in values:
-        usable = ModelConfig.objects.usable_in(agent.workspace_id).filter(kind="chat", pk=values["model"])
-        agent.model = usable.first() if values["model"] else None
+        agent.model = _model(agent, values["model"], actor)
     agent.save()
     if "knowledge_bases" in values:
         readable = KnowledgeBase.objects.visible_to(actor).filter(workspace=agent.workspace)
         agent.knowledge_bases.set(readable.filter(pk__in=values["knowledge_bases"]))
     _keep_version(agent, actor)
     return agent
+
+
+def _model(agent: Agent, wanted: UUID | None, actor: User) -> ModelConfig | None:
+    """Return the model that is wanted where the actor may choose it; the one that others chose may stay."""
+    if wanted is None:
+        return None
+    if wanted == agent.model_id:
+        return agent.model
+    usable = ModelConfig.objects.visible_to(actor).usable_in(agent.workspace_id)
+    return usable.filter(kind="chat", pk=wanted).first()
 
 
 def _keep_version(agent: Agent, actor: User) -> None:

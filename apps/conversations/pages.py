@@ -12,6 +12,7 @@ from apps.conversations import rows_branches, steps
 from apps.conversations.models import Attachment, Citation, Conversation, Feedback, Message, Turn, TurnEvent
 from apps.conversations.rendering import AnswerRenderer, anchor_of
 from apps.models import repeats
+from apps.workspaces.models import User
 
 TURNS_SHOWN = 20
 
@@ -105,7 +106,9 @@ class Window:
         return not self.turns or self.turns[-1].turn.pk == self.end
 
 
-def show_turns(conversation: Conversation, *, turn: UUID | None = None, before: UUID | None = None) -> Window:
+def show_turns(
+    conversation: Conversation, *, reader: User, turn: UUID | None = None, before: UUID | None = None
+) -> Window:
     """Return the newest turns of the branch that ``turn`` is on, by default of the turn asked last.
 
     Where ``turn`` is too far up to be among them, those up to it. ``before`` asks for the ones above a
@@ -125,7 +128,8 @@ def show_turns(conversation: Conversation, *, turn: UUID | None = None, before: 
     elif turn in known and turn not in ids[:TURNS_SHOWN]:
         ids = rows_branches.path_to(turn, limit=TURNS_SHOWN + 1)
     earlier = ids[TURNS_SHOWN - 1] if len(ids) > TURNS_SHOWN else None
-    rows = sorted(with_parts(Turn.objects.filter(pk__in=ids[:TURNS_SHOWN])), key=lambda row: row.number)
+    found = with_parts(Turn.objects.filter(pk__in=ids[:TURNS_SHOWN]), reader=reader)
+    rows = sorted(found, key=lambda row: row.number)
     return Window(with_versions(conversation, [show_turn(row) for row in rows]), earlier, end)
 
 
@@ -172,14 +176,11 @@ def show_turn(turn: Turn) -> ShownTurn:
     )
 
 
-def with_parts(turns: Any) -> Any:
-    """Add to a queryset of turns what ``show_turn`` reads."""
-    return turns.select_related("feedback").prefetch_related(*_parts())
-
-
-def _parts() -> list[Prefetch[Any]]:
+def with_parts(turns: Any, *, reader: User | None = None) -> Any:
+    """Add to a queryset of turns what ``show_turn`` reads; of sources, whether ``reader`` may read them now."""
     events = TurnEvent.objects.filter(type__in=steps.SHOWN_TYPES).order_by("turn_id", "seq")
-    return [
-        Prefetch("messages", Message.objects.prefetch_related("citations")),
+    cited = Citation.objects.with_readable(reader) if reader else Citation.objects.all()
+    return turns.select_related("feedback").prefetch_related(
+        Prefetch("messages", Message.objects.prefetch_related(Prefetch("citations", cited))),
         Prefetch("events", events, to_attr="shown_events"),
-    ]
+    )

@@ -87,11 +87,15 @@ class CitationQuerySet(models.QuerySet["Citation"]):
         return self.filter(message__in=Message.objects.visible_to(who))
 
     def with_readable(self, who: Who) -> Self:
-        """Add ``readable``: whether ``who`` may read, at this moment, what the citation quotes."""
+        """Add ``readable``: whether ``who`` may read, at this moment, what the citation quotes.
+
+        Pages of the web, and files of the conversation itself, are its reader's anyway.
+        """
         from apps.knowledge.models import Document
 
         document = Document.objects.visible_to(who).filter(pk=OuterRef("document_id"))
-        return self.annotate(readable=Case(When(document_id=None, then=Value(True)), default=Exists(document)))
+        theirs = When(Q(document_id=None) | Q(kind="attachment"), then=Value(True))
+        return self.annotate(readable=Case(theirs, default=Exists(document)))
 
 
 class AttachmentQuerySet(models.QuerySet["Attachment"]):
@@ -138,7 +142,7 @@ class ShareQuerySet(models.QuerySet["Share"]):
         """
         from apps.workspaces.models import Membership
 
-        maker = Membership.objects.filter(
+        maker = Membership.objects.running().filter(
             user=OuterRef("conversation__owner"), workspace=OuterRef("conversation__workspace"), user__is_active=True
         )
         open_to = Q(audience="anyone") | Q(conversation__workspace__in=rights.workspaces(who, "conversations:read"))

@@ -1,8 +1,8 @@
 """What a share link shows: the answers as they are, of their sources what its reader may know.
 
 A reader of the workspace sees what the doors let them see. A reader from outside sees the names of
-documents in bases that are open to the whole workspace, and never a passage; everything else is a
-marker that says only that there is a source.
+documents that the whole workspace may read, and never a passage; everything else is a marker that says
+only that there is a source.
 """
 
 from collections.abc import Sequence
@@ -67,7 +67,7 @@ def _known(share: Share, reader: User | None, documents: set[UUID]) -> frozenset
         owner = share.conversation.owner
         if owner is None:  # a visitor's conversation has no links
             return frozenset()
-        found = Document.objects.visible_to(owner).filter(pk__in=documents, knowledge_base__restricted=False)
+        found = Document.objects.visible_to(owner).filter(pk__in=documents).open_to_all()
     else:
         found = Document.objects.visible_to(reader).filter(pk__in=documents)
     return frozenset(found.values_list("pk", flat=True))

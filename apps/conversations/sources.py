@@ -48,7 +48,8 @@ def open_source(turn: Turn, n: int, *, user: User, occurrence: int = 0) -> OpenS
     Raises:
         Http404: the turn has no such source.
     """
-    citations = {row.n: row for row in Citation.objects.visible_to(user).filter(message__turn=turn)}
+    mine = Citation.objects.visible_to(user).with_readable(user)
+    citations = {row.n: row for row in mine.filter(message__turn=turn)}
     citation = citations.get(n) or _of_running_turn(turn, n, user)
     if citation is None:
         raise Http404

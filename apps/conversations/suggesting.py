@@ -36,8 +36,12 @@ def _prompt() -> str:
 def suggest(turn: Turn, *, reader: User) -> list[str]:
     """Return what may be asked after a turn of the reader's: at most three questions, the same every time.
 
-    A model that does not answer costs the reader nothing but these.
+    None while the reader may not read what the answer stands on, or stood on beside it: they are made of it. A model
+    that does not answer costs the reader nothing but these.
     """
+    rests_on = Citation.objects.visible_to(reader).with_readable(reader).filter(message__turn=turn)
+    if rests_on.filter(readable=False).exists():
+        return []
     if turn.suggestions is not None:
         return list(turn.suggestions)
     if turn.status != Turn.Status.SUCCEEDED or not _claim(turn.pk):

@@ -58,6 +58,7 @@ class McpEndpoint:
             await self.others(scope, receive, send)
             return
         token = logs.request_id.set(uuid.uuid4().hex)
+        place = logs.client_ip.set(logs.address((scope.get("client") or (None,))[0]))
         try:
             await self._serve(scope, receive, send)
         except KnowSphereError as error:
@@ -66,6 +67,7 @@ class McpEndpoint:
             logger.exception("the MCP endpoint raised")
             await _refuse(send, Unexpected())
         finally:
+            logs.client_ip.reset(place)
             logs.request_id.reset(token)
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -4,7 +4,7 @@ Each tool is a function of the caller and its checked arguments; it returns the 
 the same as plain values for programs.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from functools import partial
@@ -20,13 +20,14 @@ from apps.conversations import frames, services, watching
 from apps.conversations.models import Conversation
 from apps.interop.completions import Answer
 from apps.knowledge.models import Document, KnowledgeBase
+from apps.knowledge.querysets import KnowledgeBaseQuerySet
 from apps.knowledge.retrieval import reading
 from apps.knowledge.retrieval.passages import Passage
 from apps.knowledge.retrieval.search import search
 from apps.workspaces import audit
 from apps.workspaces.models import User, Workspace
 
-MOST_BASES = 100
+MOST_BASES = 100  # that are listed
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +89,9 @@ async def list_knowledge_bases(caller: Caller, arguments: Nothing) -> Found:
 
 async def search_knowledge(caller: Caller, arguments: Search) -> Found:
     """Search the team's documents; returns whole passages, the best first, each with its document and page."""
-    known = [UUID(base["id"]) for base in await in_db(_bases, caller)]
-    if any(wanted not in known for wanted in arguments.knowledge_bases):
+    bases = await in_db(_searched, caller, arguments.knowledge_bases)
+    if set(arguments.knowledge_bases) - set(bases):
         raise NotFound
-    bases = arguments.knowledge_bases or known
     result = await search(caller.user, arguments.query, knowledge_bases=bases, top_k=arguments.top_k)
     documents = {passage.document_id for passage in result.passages}
     await in_db(
@@ -164,11 +164,20 @@ TOOLS: Mapping[str, Tool] = {
 }
 
 
+def _readable(caller: Caller) -> KnowledgeBaseQuerySet:
+    return KnowledgeBase.objects.visible_to(caller.user).filter(workspace=caller.workspace_id).order_by("name")
+
+
+def _searched(caller: Caller, wanted: Sequence[UUID]) -> list[UUID]:
+    """Return those of the wanted bases that the caller may read; all that they may read where none is named."""
+    found = _readable(caller)
+    return list((found.filter(pk__in=wanted) if wanted else found).values_list("pk", flat=True))
+
+
 def _bases(caller: Caller) -> list[dict[str, Any]]:
-    found = KnowledgeBase.objects.visible_to(caller.user).filter(workspace=caller.workspace_id).order_by("name")
     return [
         {"id": str(row["id"]), "name": row["name"], "description": row["description"]}
-        for row in found.values("id", "name", "description")[:MOST_BASES]
+        for row in _readable(caller).values("id", "name", "description")[:MOST_BASES]
     ]
 
 

@@ -102,6 +102,14 @@ class DocumentQuerySet(models.QuerySet["Document"]):
 
         return self.annotate(editable=Exists(Document.objects.editable_by(who).filter(pk=OuterRef("pk"))))
 
+    def open_to_all(self) -> Self:
+        """Keep documents that everybody in their workspace may read: nothing on the way to them is restricted."""
+        from apps.knowledge.models import Folder
+
+        shut = Folder.objects.filter(knowledge_base=OuterRef("knowledge_base"), restricted=True)
+        above = shut.filter(pk=models.Func(OuterRef("folder__lineage"), function="ANY"))
+        return self.filter(~Exists(above), restricted=False, knowledge_base__restricted=False)
+
     def in_folders(self, folders: Iterable[UUID]) -> Self:
         """Keep documents in these folders and in all below them."""
         from apps.knowledge.models import Folder
@@ -287,7 +295,8 @@ class JobQuerySet(models.QuerySet["Job"]):
         from apps.knowledge.models import KnowledgeBase
 
         principal = Principal.of(who)
-        theirs = Q(created_by=principal.user_id) | _in_managed_bases(principal)
+        own = Q(created_by=principal.user_id) if principal.user_id else rights.NOTHING  # NULL is the product's own
+        theirs = own | _in_managed_bases(principal)
         return self.filter(theirs, knowledge_base__in=KnowledgeBase.objects.visible_to(principal))
 
     @compiled

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 from allauth.account.adapter import DefaultAccountAdapter
+from allauth.account.models import EmailAddress
 from allauth.mfa.adapter import DefaultMFAAdapter
 from allauth.mfa.models import Authenticator
 from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
@@ -43,6 +44,19 @@ class SingleSignOnAdapter(DefaultSocialAccountAdapter):
     def is_open_for_signup(self, request: HttpRequest, sociallogin: Any) -> bool:
         """Follow SIGNUP, except that the provider decides whom it knows where sign-up is by invitation."""
         return settings.SIGNUP != "closed"
+
+    def authenticate_by_email(self, sociallogin: Any) -> tuple[Any, str] | None:
+        """Find the account of an address that the provider vouches for.
+
+        Whoever claimed the address here first, and never proved that it is theirs, keeps no way in: allauth ends
+        their password, and this their keys, passkeys and codes.
+        """
+        found: tuple[Any, str] | None = super().authenticate_by_email(sociallogin)
+        if found is not None:
+            user, address = found
+            if not EmailAddress.objects.filter(user=user, email__iexact=address, verified=True).exists():
+                services.end_ways_in(user=user)
+        return found
 
     def save_user(self, request: HttpRequest, sociallogin: Any, form: Any = None) -> Any:
         """Save the person and give them a workspace of their own, unless they were invited to one."""

@@ -19,7 +19,8 @@ from apps.workspaces.doors import DoorQuery
 from apps.workspaces.models import AuditEvent
 from apps.workspaces.principals import Principal, Who
 
-OF_OPERATORS = ("operator", "support")  # rights that nobody has but by being one
+SUPPORT = "support"  # an operator's visit
+OF_OPERATORS = ("operator", SUPPORT)  # rights that nobody has but by being one
 PAGE = 500  # events that an export holds at a time
 BELOW_MANAGERS = ("member", "viewer")
 COLUMNS = (
@@ -49,11 +50,11 @@ def record(
         workspace_id: where; None for what concerns no workspace.
         target: on what.
         name: what it is called, where it has a name people know.
-        right: the role or share that allowed it; looked up if it is not given.
+        right: the role that allowed it, or more than that; looked up if it is not given.
         details: more, as JSON.
     """
     principal = Principal.of(who)
-    right = right or _by_share(right_of(principal, workspace_id), target)
+    right = _by_share(right or right_of(principal, workspace_id), target)
     event = _event(action, principal, workspace_id, target, name, right, details)
     columns, values = prepared_values(AuditEvent, {field.name: getattr(event, field.attname) for field in FIELDS})
     run(ADD.format(", ".join(columns), ", ".join(["%s"] * len(columns))), values)
@@ -128,7 +129,7 @@ def right_of(principal: Principal, workspace_id: UUID | None) -> str:
     if workspace_id is None or principal.user_id is None:
         return ""
     found = run(*ROLE.statement(principal, place=workspace_id))
-    return next(("support" if visit else str(role) for role, visit in found), "")
+    return next((SUPPORT if visit else str(role) for role, visit in found), "")
 
 
 # Part of the statement that begins a turn: no question is begun without its entry. The right is looked up there.

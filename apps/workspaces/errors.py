@@ -50,6 +50,15 @@ class InvitationForAnother(Conflict):
     )
 
 
+class TooManyInvitations(KnowSphereError):
+    """A workspace sends only so many invitations a day: they are mail to people who did not ask for it."""
+
+    code = "too_many_invitations"
+    status = 429
+    retryable = True
+    user_message = _("At most %(limit)s invitations a day can be made. Nothing was sent; go on tomorrow.")
+
+
 class QuotaExceeded(KnowSphereError):
     """A workspace or a person has used all that they may."""
 

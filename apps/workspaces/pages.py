@@ -7,7 +7,7 @@ from django.http import HttpRequest
 from django_htmx.middleware import HtmxDetails
 
 from apps.common.errors import NotAllowed, NotFound
-from apps.workspaces import permissions, rights
+from apps.workspaces import audit, permissions, rights
 from apps.workspaces.models import Role, User
 
 NO_ROW = UUID(int=0)  # in the addresses of a menu that stands for every row of a list (static/js/rows.js)
@@ -28,12 +28,15 @@ def enter(request: PersonRequest, slug: str, act: str = "") -> dict[str, Any]:
         NotAllowed: their role there does not include ``act``, of ``permissions.ACTS``.
     """
     mine = rights.memberships(request.user).select_related("workspace").order_by("workspace__name")
-    roles = {membership.workspace: Role(membership.role) for membership in mine}
-    workspace = next((row for row in roles if row.slug == slug), None)
+    memberships = {membership.workspace: membership for membership in mine}
+    workspace = next((row for row in memberships if row.slug == slug), None)
     if workspace is None:
         raise NotFound
-    if act and not permissions.allows(act, roles[workspace]):
+    here = memberships[workspace]
+    role = Role(here.role)
+    if act and not permissions.allows(act, role):
         raise NotAllowed
     if request.session.get("workspace") != slug:
         request.session["workspace"] = slug
-    return {"workspace": workspace, "workspaces": list(roles), "role": roles[workspace]}
+    right = audit.SUPPORT if here.support_until else str(role)  # as the log names it
+    return {"workspace": workspace, "workspaces": list(memberships), "role": role, "right": right}

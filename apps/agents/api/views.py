@@ -3,7 +3,7 @@
 from typing import Any, ClassVar
 from uuid import UUID
 
-from django.db.models import QuerySet
+from django.db.models import Exists, OuterRef, Prefetch, QuerySet
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -11,6 +11,7 @@ from rest_framework.response import Response
 from apps.agents import editing
 from apps.agents.forms import LANGUAGES, QUESTION, QUESTIONS, TOOLS
 from apps.agents.models import Agent
+from apps.knowledge.models import KnowledgeBase
 from apps.rest.fields import JsonObject
 from apps.rest.operations import Operation
 from apps.rest.views import ApiView
@@ -21,19 +22,33 @@ READ, WRITE = "agents:read", "agents:write"
 
 
 class AgentOut(serializers.ModelSerializer[Agent]):
-    """An agent: instructions, tools and knowledge."""
+    """An agent: instructions, tools and knowledge. `knowledge_bases` are those that you may read.
+
+    Its instructions and settings are shown to those who may change it.
+    """
 
     tools = serializers.ListField(child=serializers.CharField())
     opening_questions = serializers.ListField(child=serializers.CharField())
-    configuration = serializers.DictField()
+    instructions = serializers.SerializerMethodField()
+    configuration = serializers.SerializerMethodField()
+    editable = serializers.BooleanField(help_text="Whether you may change it.")
 
     class Meta:
         model = Agent
         fields: ClassVar = [
             "id", "workspace", "name", "instructions", "tools", "all_knowledge_bases", "knowledge_bases", "model",
             "configuration", "memory", "language", "opening_questions", "restricted", "is_default", "created_at",
+            "editable",
         ]  # fmt: skip
         read_only_fields = fields
+
+    def get_instructions(self, agent: Any) -> str | None:
+        """Return what the agent is told, to those who may change it."""
+        return str(agent.instructions) if agent.editable else None
+
+    def get_configuration(self, agent: Any) -> dict[str, Any] | None:
+        """Return limits and filters, to those who may change them."""
+        return agent.configuration if agent.editable else None
 
 
 class AgentChange(serializers.Serializer[Any]):
@@ -65,7 +80,9 @@ class AgentIn(InWorkspace, AgentChange):
 
 class _OfAgents(ApiView):
     def rows(self) -> QuerySet[Agent]:
-        return Agent.objects.visible_to(self.who).prefetch_related("knowledge_bases")
+        mine = Agent.objects.editable_by(self.who).filter(pk=OuterRef("pk"))
+        bases = Prefetch("knowledge_bases", KnowledgeBase.objects.visible_to(self.who))
+        return Agent.objects.visible_to(self.who).annotate(editable=Exists(mine)).prefetch_related(bases)
 
     def editable(self, agent_id: UUID) -> Agent:
         """Return an agent that the caller may change. Raises NotFound."""

@@ -4,7 +4,7 @@ from django.db import transaction
 
 from apps.common.errors import NotFound
 from apps.conversations.models import Conversation, Share, Turn
-from apps.workspaces import permissions
+from apps.workspaces import audit, permissions
 from apps.workspaces.models import User
 
 
@@ -30,11 +30,16 @@ def share_conversation(*, conversation: Conversation, turn: Turn, audience: str,
         before.delete()
     values = {"turn": turn, "audience": audience}
     share, _created = Share.objects.update_or_create(conversation=own, defaults=values)
+    given = {"who": actor, "workspace_id": own.workspace_id, "target": own}
+    audit.record("conversation.shared", **given, audience=str(audience))
     return share
 
 
+@transaction.atomic
 def unshare_conversation(*, conversation: Conversation, actor: User) -> None:
     """Take the link back: it leads nowhere from now on, and a later one is another. Raises NotFound."""
-    if not Conversation.objects.editable_by(actor).filter(pk=conversation.pk).exists():
+    own = Conversation.objects.editable_by(actor).filter(pk=conversation.pk).first()
+    if own is None:
         raise NotFound
-    Share.objects.filter(conversation=conversation).delete()
+    if Share.objects.filter(conversation=own).delete()[0]:
+        audit.record("conversation.unshared", who=actor, workspace_id=own.workspace_id, target=own)

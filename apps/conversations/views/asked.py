@@ -11,6 +11,7 @@ from django.views.decorators.http import require_safe
 from apps.agents.models import Agent
 from apps.common.text import whole
 from apps.conversations.asked import UNANSWERED, questions_of
+from apps.workspaces import audit
 from apps.workspaces.pages import PersonRequest, enter
 
 SHOWN = 50
@@ -23,6 +24,7 @@ def list_agent_questions(request: PersonRequest, slug: str, agent_id: UUID) -> H
     frame = enter(request, slug)
     editable = Agent.objects.editable_by(request.user).filter(workspace=frame["workspace"])
     agent = get_object_or_404(editable, pk=agent_id)
+    audit.opened(agent, who=request.user, action="questions.opened", right=frame["right"])
     turns = questions_of(agent)
     page = Paginator(turns, SHOWN).get_page(whole(request.GET.get("page", "")) or 1)
     context = {"agent": agent, "page": page, "unanswered": turns.filter(UNANSWERED).count(), "section": "agents"}

@@ -6,18 +6,23 @@ from uuid import UUID
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.views import redirect_to_login
+from django.core.cache import cache
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
+from apps.common import logs
 from apps.common.errors import NotFound
 from apps.common.text import identifier, storable
 from apps.conversations import services, sharing
 from apps.conversations.models import Conversation, Share, Turn
+from apps.workspaces import audit
 from apps.workspaces.models import User, Workspace
 from apps.workspaces.pages import PersonRequest, enter
+
+LOGGED_EVERY_S = 3600
 
 
 @require_POST
@@ -78,11 +83,20 @@ def show_shared(request: HttpRequest, token: str) -> HttpResponse:
             return redirect_to_login(request.get_full_path())
         raise NotFound
     reader = _reader(request, share.conversation.workspace)
+    _log(share, reader)
     context = {"share": share, "turns": sharing.shared_turns(share, reader), "inside": reader is not None}
     response = render(request, "conversations/show_shared.html", context)
     response["X-Robots-Tag"] = "noindex, nofollow"
     response["Referrer-Policy"] = "no-referrer"
     return response
+
+
+def _log(share: Share, reader: User | None) -> None:
+    """Log that somebody followed the link: each reader, and each place outside, once an hour."""
+    talk = share.conversation
+    whose = reader.pk if reader else logs.client_ip.get()
+    if whose != talk.owner_id and cache.add(f"link-followed:{share.pk}:{whose}", True, LOGGED_EVERY_S):
+        audit.record("conversation.opened_by_link", who=reader, workspace_id=talk.workspace_id, target=talk)
 
 
 def _reader(request: HttpRequest, workspace: Workspace) -> User | None:

@@ -103,7 +103,7 @@ def show_conversation(request: PersonRequest, slug: str, conversation_id: UUID) 
     mine = Conversation.objects.visible_to(request.user).filter(workspace=frame["workspace"])
     conversation = get_object_or_404(mine, pk=conversation_id)
     turn, before = (identifier(request.GET.get(name, "")) for name in ("turn", "before"))
-    window = pages.show_turns(conversation, turn=turn, before=before)
+    window = pages.show_turns(conversation, reader=request.user, turn=turn, before=before)
     share = Share.objects.visible_to(request.user).filter(conversation=conversation).first()
     context = {"conversation": conversation, "window": window, "turns": window.turns, "share": share}
     context |= {"leaf": window.end, "reasons": Feedback.Reason.choices, "section": "ask"}
@@ -133,7 +133,8 @@ def show_turn(request: PersonRequest, slug: str, turn_id: UUID) -> HttpResponse:
     """Return one turn as it is stored; the page's script puts it in place of what it drew itself."""
     frame = enter(request, slug)
     turns = Turn.objects.visible_to(request.user).filter(conversation__workspace=frame["workspace"])
-    turn = get_object_or_404(pages.with_parts(turns).select_related("conversation", "feedback"), pk=turn_id)
+    known = pages.with_parts(turns, reader=request.user).select_related("conversation", "feedback")
+    turn = get_object_or_404(known, pk=turn_id)
     [shown] = pages.with_versions(turn.conversation, [pages.show_turn(turn)])
     context = {"shown": shown, "conversation": turn.conversation, "models": _models(request, frame["workspace"])}
     context |= {"reasons": Feedback.Reason.choices}

@@ -26,6 +26,7 @@ from apps.knowledge.services import batches, moving
 from apps.knowledge.services.documents import enqueue_turns
 from apps.knowledge.services.work import as_failure, is_outage
 from apps.models.errors import ModelError
+from apps.workspaces import audit
 from apps.workspaces.models import User
 
 logger = logging.getLogger(__name__)
@@ -212,6 +213,7 @@ def cancel_job(*, job: Job, actor: User) -> None:
         batches.stop(Document.objects.filter(job=job, deleted_at__isnull=True))
         if job.kind == Job.Kind.EMBED:
             moving.abandon(job.knowledge_base)
+        audit.did("job.cancelled", job, who=actor, kind=job.kind)
     job.refresh_from_db()
 
 

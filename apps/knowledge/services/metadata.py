@@ -48,6 +48,7 @@ def add_metadata_field(
     try:
         with transaction.atomic():
             field.save(force_insert=True)
+            _log(knowledge_base, actor, key)
     except IntegrityError as error:
         raise NameTaken(name=key) from error
     return field
@@ -57,7 +58,12 @@ def add_metadata_field(
 def delete_metadata_field(*, field: MetadataField, actor: User) -> None:
     """Keep a fact no more, and forget what it is of each document."""
     forget_fact(field.knowledge_base_id, field.key)
+    _log(field.knowledge_base, actor, field.key)
     field.delete()
+
+
+def _log(knowledge_base: KnowledgeBase, actor: User, key: str) -> None:
+    audit.did("base.changed", knowledge_base, who=actor, fields=["metadata_fields"], fact=key)
 
 
 @transaction.atomic
@@ -90,9 +96,7 @@ def describe_document(
         row.tags = tags_of(tags)
     row.save(update_fields=["attributes", "tags"])
     document.attributes, document.tags = row.attributes, row.tags
-    audit.record(
-        "document.described", who=actor, workspace_id=row.workspace_id, target=row, name=row.name, right="manage"
-    )
+    audit.did("document.described", row, who=actor)
 
 
 def typed(field: MetadataField, value: Any) -> Any:

@@ -14,6 +14,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from apps.knowledge import quality, services
 from apps.knowledge.models import Chunk, ChunkOverride, Document, KnowledgeBase
+from apps.workspaces import audit
 from apps.workspaces.pages import PersonRequest, enter
 
 ROWS = 20
@@ -44,6 +45,7 @@ def list_chunks(request: PersonRequest, slug: str, document_id: UUID) -> HttpRes
         "lost": document.overrides.filter(applied=False) if editable else [],
         "section": "knowledge",
     }
+    audit.opened(document, who=request.user, right=frame["right"], passages=len(page.object_list))
     return render(request, "knowledge/list_chunks.html", {**frame, **context})
 
 

@@ -20,6 +20,7 @@ from apps.knowledge.models import Document, Folder, KnowledgeBase
 from apps.knowledge.questions import Pair
 from apps.knowledge.services.documents import storing
 from apps.knowledge.views.changes import ask_first
+from apps.workspaces import audit
 from apps.workspaces.pages import PersonRequest, enter
 
 LARGEST_TABLE = 20 << 20
@@ -138,6 +139,7 @@ def export_questions(request: PersonRequest, slug: str, document_id: UUID) -> Ht
     documents = Document.objects.visible_to(request.user).filter(workspace=frame["workspace"], kind=Document.Kind.QA)
     document = get_object_or_404(documents, pk=document_id)
     table = questions.to_csv(questions.read(_original(document)))
+    audit.opened(document, who=request.user, action="document.downloaded")
     return originals.table(table, f"{document.name}.csv")
 
 

@@ -17,6 +17,7 @@ from apps.widgets import editing, services, showing, tokens
 from apps.widgets.forms import NewWidgetForm, WidgetForm
 from apps.widgets.models import Visitor, Widget
 from apps.widgets.querysets import transcripts
+from apps.workspaces import audit
 from apps.workspaces.pages import PersonRequest, enter
 
 A_PAGE = 30
@@ -134,6 +135,7 @@ def list_transcripts(request: PersonRequest, slug: str, widget_id: UUID) -> Http
     widget = _own(request, frame, widget_id)
     rows = transcripts(widget).annotate(turn_count=Count("turns")).filter(turn_count__gt=0)
     page = Paginator(rows, A_PAGE).get_page(request.GET.get("page"))
+    audit.opened(widget, who=request.user, action="transcripts.listed", right=frame["right"])
     known = Visitor.objects.visible_to(request.user)
     visitors = known.in_bulk([row.visitor_id for row in page])
     shown = [(row, visitors.get(row.visitor_id)) for row in page]
@@ -149,5 +151,6 @@ def show_transcript(request: PersonRequest, slug: str, widget_id: UUID, conversa
     talk = get_object_or_404(transcripts(widget), pk=conversation_id)
     visitor = Visitor.objects.visible_to(request.user).filter(pk=talk.visitor_id).first() if talk.visitor_id else None
     turns = showing.turns_of(widget, services.principal_of(widget, visitor), talk) if visitor else []
+    audit.opened(widget, who=request.user, action="transcript.opened", conversation=str(talk.pk))
     context = {"widget": widget, "talk": talk, "visitor": visitor, "turns": turns}
     return render(request, "widgets/show_transcript.html", {**frame, **context})

@@ -3,6 +3,7 @@
 from typing import Any, ClassVar
 from uuid import UUID
 
+from django.conf import settings
 from django.db.models import QuerySet
 from rest_framework import serializers
 from rest_framework.request import Request
@@ -83,9 +84,12 @@ class Workspaces(ApiView):
         return self.page(self.rows())
 
     def on_post(self, request: Request) -> Response:
-        """Make a workspace that you own. A key is refused: it opens one workspace, and would not open this."""
+        """Make a workspace that you own, where sign-up is open.
+
+        A key is refused: it opens one workspace, and would not open this.
+        """
         given = self.taken()
-        if credential_of(request) is not None:
+        if credential_of(request) is not None or settings.SIGNUP != "open":
             raise NotAllowed
         return self.answer(services.create_workspace(name=given["name"], owner=self.who))
 

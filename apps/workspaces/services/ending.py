@@ -43,15 +43,25 @@ def delete_person(*, user: User) -> None:
     if person is None:
         raise NotFound
     for membership in Membership.objects.filter(user=person).select_related("workspace", "user"):
-        others = Membership.objects.filter(workspace=membership.workspace).exclude(user=person)
+        here = Membership.objects.filter(workspace=membership.workspace, support_until__isnull=True)
+        others = here.exclude(user=person)  # an operator's visit is nobody's home
         if membership.role == Role.OWNER and not others.exists():
             delete_workspace(workspace=membership.workspace, actor=person)
         elif membership.role == Role.OWNER and not others.filter(role=Role.OWNER, user__is_active=True).exists():
             raise LastOwner
         else:
             remove_member(membership=membership, actor=person)
+    _forget_sign_ins(person.email)
     person.email = f"deleted-{person.pk.hex}@deleted.invalid"
     person.name, person.is_active, person.is_staff, person.is_superuser = "", False, False, False
     person.deleted_at = timezone.now()
     person.set_unusable_password()
     person.save()
+
+
+def _forget_sign_ins(address: str) -> None:
+    """Erase what the guard against guessing keeps of sign-ins: addresses, browsers, places in the net."""
+    from axes.models import AccessAttempt, AccessFailureLog, AccessLog  # its app is loaded after ours
+
+    for kind in (AccessAttempt, AccessFailureLog, AccessLog):
+        kind.objects.filter(username__iexact=address).delete()

@@ -7,6 +7,7 @@ from datetime import timedelta
 from django.conf import settings
 from django.core.mail import send_mail
 from django.db import transaction
+from django.db.models import Q
 from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils import timezone
@@ -14,11 +15,12 @@ from django.utils.translation import gettext as _
 
 from apps.common.errors import NotAllowed, NotFound
 from apps.workspaces import audit
-from apps.workspaces.errors import InvitationForAnother, InvitationNotUsable
+from apps.workspaces.errors import InvitationForAnother, InvitationNotUsable, TooManyInvitations
 from apps.workspaces.models import Department, DepartmentMember, Invitation, Membership, Role, User, Workspace
 from apps.workspaces.permissions import MANAGERS, require, role_of
 
 LASTS = timedelta(days=14)
+MOST_A_DAY = 200  # of a workspace, and of a person: they go into the mailboxes of people who did not ask for it
 
 
 @transaction.atomic
@@ -29,12 +31,17 @@ def invite(
 
     Raises:
         NotFound, NotAllowed: by the actor's role; owners alone invite owners.
+        TooManyInvitations: the workspace has sent as many today as it may.
     """
     require("manage_people", actor=actor, workspace=workspace)
     if role == Role.OWNER and role_of(actor, workspace) != Role.OWNER:
         raise NotAllowed
     if department is not None and department.workspace_id != workspace.pk:
         raise NotFound
+    made = Q(workspace=workspace) | Q(invited_by=actor)
+    today = Invitation.objects.filter(made, created_at__gt=timezone.now() - timedelta(days=1))
+    if today.count() >= MOST_A_DAY:
+        raise TooManyInvitations(limit=MOST_A_DAY)
     token = secrets.token_urlsafe(24)
     invitation = Invitation.objects.create(
         workspace=workspace,
@@ -65,7 +72,7 @@ def usable(token: str) -> Invitation:
 
 @transaction.atomic
 def accept(*, token: str, actor: User) -> Workspace:
-    """Let the actor in. Two who race for one link: one of them gets in. Members keep their role.
+    """Let the actor in. Two who race for one link: one of them gets in. Members keep their role, visitors get one.
 
     Raises:
         InvitationNotUsable: it is used, withdrawn, expired, was never made, or who made it may not invite any more.
@@ -80,6 +87,8 @@ def accept(*, token: str, actor: User) -> Workspace:
     membership, _made = Membership.objects.get_or_create(
         workspace=invitation.workspace, user=actor, defaults={"role": invitation.role}
     )
+    visits = Membership.objects.filter(pk=membership.pk, support_until__isnull=False)
+    visits.update(role=invitation.role, support_until=None)
     if invitation.department_id:
         DepartmentMember.objects.get_or_create(department_id=invitation.department_id, membership=membership)
     place = invitation.workspace

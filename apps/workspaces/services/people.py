@@ -14,8 +14,9 @@ from apps.common.text import display_name, legible
 from apps.common.zones import zone_of
 from apps.workspaces import audit
 from apps.workspaces.errors import LastOwner
-from apps.workspaces.models import Invitation, Membership, Role, User, Workspace
+from apps.workspaces.models import ApiKey, Invitation, Membership, Role, User, Workspace
 from apps.workspaces.permissions import MANAGERS, require, role_of
+from apps.workspaces.services.keys import revoke_api_key
 from apps.workspaces.services.sharing import forget_person
 
 # First path segments that are routes, so no workspace may have them as its slug.
@@ -83,11 +84,12 @@ def change_role(*, membership: Membership, role: Role, actor: User) -> None:
 
     Raises:
         NotAllowed: an admin touches an owner, or makes one, or is none any more.
+        NotFound: the member has left meanwhile.
         LastOwner: the workspace would have none.
     """
     _lock(membership.workspace_id)
     require("manage_people", actor=actor, workspace=membership.workspace)  # under the lock: as it is now
-    membership.refresh_from_db()
+    _refresh(membership)
     if Role.OWNER in (role, membership.role):
         _require_owner(membership.workspace, actor)
     _keep_an_owner(membership, leaving=role != Role.OWNER)
@@ -103,12 +105,13 @@ def remove_member(*, membership: Membership, actor: User) -> None:
 
     Raises:
         NotAllowed: an admin removes an owner, or is none any more.
+        NotFound: the member has left meanwhile.
         LastOwner: the workspace would have none.
     """
     _lock(membership.workspace_id)
     if membership.user_id != actor.pk:
         require("manage_people", actor=actor, workspace=membership.workspace)  # under the lock: as it is now
-    membership.refresh_from_db()
+    _refresh(membership)
     if membership.role == Role.OWNER and membership.user_id != actor.pk:
         _require_owner(membership.workspace, actor)
     _keep_an_owner(membership, leaving=True)
@@ -182,6 +185,16 @@ def remove_second_steps(*, user: User, operator: User) -> int:
 
 
 @transaction.atomic
+def end_ways_in(*, user: User) -> None:
+    """End a person's keys, one-time codes and passkeys: what an account may hold that was not theirs so far."""
+    from allauth.mfa.models import Authenticator  # its app is loaded after ours
+
+    Authenticator.objects.filter(user=user).delete()
+    for key in ApiKey.objects.living().filter(user=user):
+        revoke_api_key(key=key, actor=user)
+
+
+@transaction.atomic
 def begin_support(*, workspace: Workspace, operator: User, reason: str) -> Membership:
     """Let an operator look at a workspace as a viewer for four hours; its log and its list of people say so.
 
@@ -228,6 +241,14 @@ def _withdraw_invitations(workspace_id: UUID, user_id: UUID, role: Role | None) 
 
 def _lock(workspace_id: UUID) -> None:
     Workspace.objects.select_for_update().get(pk=workspace_id)
+
+
+def _refresh(membership: Membership) -> None:
+    """Read a membership as it is under the lock. Raises NotFound: they have left meanwhile."""
+    try:
+        membership.refresh_from_db()
+    except Membership.DoesNotExist as error:
+        raise NotFound from error
 
 
 def _require_owner(workspace: Workspace, actor: User) -> None:
