@@ -39,8 +39,8 @@ def suggest(turn: Turn, *, reader: User) -> list[str]:
     None while the reader may not read what the answer stands on, or stood on beside it: they are made of it. A model
     that does not answer costs the reader nothing but these.
     """
-    rests_on = Citation.objects.visible_to(reader).with_readable(reader).filter(message__turn=turn)
-    if rests_on.filter(readable=False).exists():
+    rests_on = Citation.objects.visible_to(reader).filter(message__turn=turn)
+    if not all(row.readable for row in rests_on.with_readable(reader)):  # type: ignore[attr-defined]
         return []
     if turn.suggestions is not None:
         return list(turn.suggestions)

@@ -106,9 +106,9 @@ class DocumentQuerySet(models.QuerySet["Document"]):
         """Keep documents that everybody in their workspace may read: nothing on the way to them is restricted."""
         from apps.knowledge.models import Folder
 
-        shut = Folder.objects.filter(knowledge_base=OuterRef("knowledge_base"), restricted=True)
-        above = shut.filter(pk=models.Func(OuterRef("folder__lineage"), function="ANY"))
-        return self.filter(~Exists(above), restricted=False, knowledge_base__restricted=False)
+        shut = Folder.objects.filter(knowledge_base=OuterRef("knowledge_base"), restricted=True).order_by()
+        below = Folder.objects.filter(pk=OuterRef("folder"), lineage__overlap=ArraySubquery(shut.values("pk")))
+        return self.filter(~Exists(below), restricted=False, knowledge_base__restricted=False)
 
     def in_folders(self, folders: Iterable[UUID]) -> Self:
         """Keep documents in these folders and in all below them."""

@@ -1,6 +1,6 @@
 """Writes to budgets, and how far each is spent."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -126,8 +126,11 @@ def _record(action: str, budget: Budget, actor: User) -> None:
     audit.record(action, who=actor, workspace_id=budget.workspace_id, target=budget, right=right, **said)
 
 
-def statuses(workspace: Workspace, rows: Sequence[Budget]) -> list[Status]:
-    """Return how far budgets of one workspace are spent; from the ledger where no call asked one yet."""
+def statuses(workspace: Workspace, rows: Sequence[Budget], *, people: Mapping[UUID, str] | None = None) -> list[Status]:
+    """Return how far budgets of one workspace are spent; from the ledger where no call asked one yet.
+
+    ``people``: addresses of its members, where the caller has read them.
+    """
     budgets.settle_debts()
     today = datetime.now(UTC).date()
     rules = {row.pk: Rule(row.pk, row.scope, row.subject, row.unit, row.amount, row.period) for row in rows}
@@ -137,7 +140,8 @@ def statuses(workspace: Workspace, rows: Sequence[Budget]) -> list[Status]:
     spendings: dict[UUID, list[Spending]] = {}
     for spending in Spending.objects.filter(current).order_by("-spent"):
         spendings.setdefault(spending.budget_id, []).append(spending)
-    people = dict(Membership.objects.filter(workspace=workspace).values_list("user_id", "user__email"))
+    if people is None:
+        people = dict(Membership.objects.filter(workspace=workspace).values_list("user_id", "user__email"))
     return [
         Status(
             row,
@@ -153,7 +157,7 @@ def statuses(workspace: Workspace, rows: Sequence[Budget]) -> list[Status]:
     ]
 
 
-def _name(budget: Budget, subject: UUID | None, people: dict[UUID, str]) -> str:
+def _name(budget: Budget, subject: UUID | None, people: Mapping[UUID, str]) -> str:
     if budget.scope == Scope.USER and subject is not None:
         return people.get(subject) or _("somebody who left")
     return str(subject) if subject else ""

@@ -103,13 +103,15 @@ def test_a_source_is_shown_only_while_its_document_may_be_read(world):
 
     client, path = world.enter("owner"), world.path("conversations:show-source")
     assert "Plan" in client.get(path).content.decode()
+    others = [world.path(f"conversations:{name}") for name in ("show-conversation", "show-turn")]
+    assert ["Part one" in client.get(other).content.decode() for other in others] == [True, True]
     world.handbook.restricted = True
     world.handbook.save()
     Membership.objects.filter(user=world.ann).update(role="viewer")
     page = client.get(path).content.decode()
     assert "is not shared with you any more" in page
     assert "# Plan" not in page
-    assert "Part one" not in page
+    assert [other for other in (path, *others) if "Part one" in client.get(other).content.decode()] == []
 
 
 def test_a_change_wants_a_token_of_the_page(world):

@@ -73,6 +73,25 @@ def test_without_a_model_they_come_from_headings_that_were_found_and_not_used(cl
     assert suggestions(client, turn) == ["What do the documents say about “How often”?"]
 
 
+def test_none_are_made_or_shown_of_what_may_not_be_read_any_more(client, ann, bea, acme, turn, handbook):
+    """Neither those that were kept, nor new ones: no model is told the answer again."""
+    from apps.workspaces.models import Membership
+
+    Citation.objects.filter(n=1).update(cited=False)
+    client.force_login(ann)
+    kept = suggestions(client, turn)
+    handbook.restricted = True
+    handbook.save()
+    Membership.objects.filter(user=ann).update(role="member")
+    withdrawn = suggestions(client, turn)
+    Turn.objects.filter(pk=turn.pk).update(suggestions=None)
+    assert (len(kept), withdrawn, suggestions(client, turn)) == (1, [], [])
+    turn.refresh_from_db()
+    assert turn.suggestions is None
+    Membership.objects.filter(user=ann).update(role="owner")
+    assert suggestions(client, turn) == kept
+
+
 @pytest.mark.parametrize(("question", "expected"), [("How?", "How often"), ("怎么做？", "多久一次")])
 def test_headings_are_in_the_questions_language_where_there_are_such(client, ann, turn, handbook, question, expected):
     found = Citation.objects.get(n=1)

@@ -63,6 +63,23 @@ def test_a_link_outside_names_open_documents_and_shows_no_passage(client, share,
     assert "Economy" in page
 
 
+def test_a_link_outside_names_nothing_that_is_restricted_within_an_open_base(client, share, ann, handbook_file):  # noqa: F811
+    """The owner may read it, the whole workspace may not: least of all the whole net."""
+    from apps.knowledge.services import create_folder
+
+    link = share(outside=True)
+    above = create_folder(knowledge_base=handbook_file.knowledge_base, name="Board", actor=ann)
+    folder = create_folder(knowledge_base=handbook_file.knowledge_base, name="2026", actor=ann, parent=above)
+    handbook_file.folder = folder
+    named = []
+    for shut in (None, handbook_file, folder, above):
+        for row in (handbook_file, folder, above):
+            row.restricted = row is shut
+            row.save()
+        named.append("Travel policy" in follow(client, link).content.decode())
+    assert named == [True, False, False, False]
+
+
 def test_in_the_workspace_a_reader_learns_what_their_rights_allow(client, share, bea, ann, handbook):
     from apps.knowledge.services import grant
 

@@ -6,6 +6,7 @@ from functools import partial
 
 import pytest
 from asgiref.sync import async_to_sync
+from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
@@ -211,3 +212,46 @@ def test_a_search_on_a_page_is_logged_with_what_it_showed(acme, ann, bea, handbo
         assert client.get(address, {"q": "zebrafinch", "kb": str(handbook.pk)}).status_code == 200
         assert logged(acme, "bases.searched", "actor", "right", "details") == [entry] * (times + 1)
     assert "zebrafinch" not in str(list(AuditEvent.objects.filter(workspace=acme).values()))
+
+
+def test_acts_beside_the_main_ones_stand_in_the_log_too(acme, ann, bea, handbook, client, documents):
+    """What others shut, opened, scheduled, shared or read of others: each page and service by its entry."""
+    from apps.conversations.models import Conversation, Turn
+    from apps.knowledge.models import Job
+
+    first = documents[0]
+    Document.objects.filter(pk=first.pk).update(error_code="password_required")
+    talk = Conversation.objects.create(workspace=acme, owner=ann)
+    Turn.objects.create(conversation=talk, number=1, client_id="c", status="succeeded", question="Why?")
+    client.force_login(ann)
+
+    def go(route, *arguments, **data):
+        there = reverse(route, args=["acme", *arguments])
+        assert (client.post(there, data) if data else client.get(there)).status_code in (200, 302), route
+        return AuditEvent.objects.filter(workspace=acme).latest("at").action
+
+    job = Job.objects.create(
+        workspace=acme, knowledge_base=handbook, kind="parse", scope="x", created_by=ann, status="queued"
+    )
+    page = knowledge.add_page(knowledge_base=handbook, url="https://example.com/a", actor=ann)
+    assert logged(acme, "document.added", "target_id", "right") == [(page.pk, "owner")]
+    done = [
+        go("knowledge:list-chunks", documents[1].pk),
+        go("knowledge:add-synonyms", words="laptop, notebook"),
+        go("knowledge:save-profile", handbook.pk, settings="{}"),
+        go("knowledge:cancel-job", job.pk, x="1"),
+        go("knowledge:unlock-document", first.pk, password="pw"),
+        go("knowledge:refresh-page", page.pk, refresh_hours="24"),
+        go("conversations:share-conversation", talk.pk, outside="on"),
+    ]
+    link = talk.share.token
+    outside = Client()
+    for _time in range(2):  # each reader once an hour
+        assert outside.get(f"/shared/{link}/").status_code == 200
+    done.append(AuditEvent.objects.filter(workspace=acme).latest("at").action)
+    done.append(go("conversations:unshare-conversation", talk.pk, x="1"))
+    assert done == [
+        "document.opened", "synonyms.added", "base.changed", "job.cancelled", "document.unlocked",
+        "document.scheduled", "conversation.shared", "conversation.opened_by_link", "conversation.unshared",
+    ]  # fmt: skip
+    assert len(logged(acme, "conversation.opened_by_link", "kind")) == 1

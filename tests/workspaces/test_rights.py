@@ -235,3 +235,53 @@ def test_nobody_is_nobody(handbook):
     for door in (KnowledgeBase.objects.visible_to, Document.objects.visible_to, Agent.objects.editable_by):
         assert not door(AnonymousUser()).exists()
     assert not ModelConfig.objects.visible_to(AnonymousUser()).exists()
+
+
+def test_an_agent_and_a_base_work_with_no_model_that_their_maker_may_not_choose(acme, ann, max_, handbook):
+    from apps.agents import editing
+    from apps.knowledge.services import save_search_profile
+
+    shut, open_ = (
+        ModelConfig.objects.create(workspace=acme, kind=kind, name=name, restricted=name == "dear")
+        for kind, name in (("chat", "dear"), ("chat", "cheap"))
+    )
+    reranker = ModelConfig.objects.create(workspace=acme, kind="rerank", name="dear", restricted=True)
+    agent = editing.create_agent(workspace=acme, values={"name": "Max's", "model": shut.pk}, actor=max_)
+    assert agent.model is None
+    editing.save_agent(agent=agent, values={"model": shut.pk}, actor=ann)
+    for values in ({"instructions": "Be short."}, {"model": shut.pk}):  # what a manager chose stays
+        editing.save_agent(agent=agent, values=values, actor=max_)
+        assert agent.model == shut
+    editing.save_agent(agent=agent, values={"model": open_.pk}, actor=max_)
+    editing.save_agent(agent=agent, values={"model": shut.pk}, actor=max_)
+    assert agent.model is None
+    wanted = {"rerank": "model", "rerank_model": str(reranker.pk)}
+    with pytest.raises(InvalidInput):
+        save_search_profile(knowledge_base=handbook, settings=wanted, actor=max_)
+    save_search_profile(knowledge_base=handbook, settings=wanted, actor=ann)
+
+
+def test_what_an_agent_is_told_is_for_those_who_may_change_it(acme, ann, bea, handbook, secret):
+    from apps.agents import editing
+    from tests.api.conftest import Caller
+
+    values = {"name": "HR", "instructions": "Say nothing of Project Zebra.", "configuration": {"temperature": 1}}
+    agent = editing.create_agent(workspace=acme, values=values, actor=ann)
+    agent.knowledge_bases.set([handbook, secret])
+    seen = {}
+    for who in (ann, bea):
+        api = Caller()
+        api.force_login(who)
+        one = api.get(f"agents/{agent.pk}").json()
+        [listed] = [row for row in api.get("agents").json()["results"] if row["name"] == "HR"]
+        assert one == listed
+        seen[who.email[:3]] = (
+            one["editable"],
+            one["instructions"],
+            one["configuration"],
+            sorted(one["knowledge_bases"]),
+        )
+    assert seen == {
+        "ann": (True, values["instructions"], values["configuration"], sorted([str(handbook.pk), str(secret.pk)])),
+        "bea": (False, None, None, [str(handbook.pk)]),
+    }

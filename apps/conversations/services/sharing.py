@@ -30,8 +30,8 @@ def share_conversation(*, conversation: Conversation, turn: Turn, audience: str,
         before.delete()
     values = {"turn": turn, "audience": audience}
     share, _created = Share.objects.update_or_create(conversation=own, defaults=values)
-    given = {"who": actor, "workspace_id": own.workspace_id, "target": own}
-    audit.record("conversation.shared", **given, audience=str(audience))
+    place = own.workspace_id
+    audit.record("conversation.shared", who=actor, workspace_id=place, target=own, audience=str(audience))
     return share
 
 

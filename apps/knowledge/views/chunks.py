@@ -7,6 +7,7 @@ from uuid import UUID
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.core.paginator import Paginator
+from django.db.models import Exists, OuterRef
 from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
@@ -26,7 +27,8 @@ def list_chunks(request: PersonRequest, slug: str, document_id: UUID) -> HttpRes
     """List a document's passages in reading order, or those that hold a word."""
     frame = enter(request, slug)
     documents = Document.objects.visible_to(request.user).filter(workspace=frame["workspace"])
-    found = documents.with_rights(request.user).select_related("knowledge_base")
+    lost = ChunkOverride.objects.filter(document=OuterRef("pk"), applied=False)
+    found = documents.with_rights(request.user).select_related("knowledge_base").annotate(lost=Exists(lost))
     document = get_object_or_404(found, pk=document_id)
     editable: bool = document.editable  # type: ignore[attr-defined]  # of with_rights
     words = request.GET.get("q", "").strip()
@@ -42,7 +44,7 @@ def list_chunks(request: PersonRequest, slug: str, document_id: UUID) -> HttpRes
         "q": words,
         "editable": editable,
         "lengths": quality.lengths(chunks),
-        "lost": document.overrides.filter(applied=False) if editable else [],
+        "lost": document.overrides.filter(applied=False) if editable and document.lost else [],
         "section": "knowledge",
     }
     audit.opened(document, who=request.user, right=frame["right"], passages=len(page.object_list))

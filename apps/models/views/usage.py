@@ -1,5 +1,6 @@
 """Pages of what models were used for and cost, and of budgets, for those who own or administer a workspace."""
 
+from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
@@ -25,18 +26,23 @@ def _days(request: PersonRequest) -> int:
     return next((days for days in reports.PERIODS if str(days) == wanted), reports.DAYS)
 
 
-def _people(frame: dict[str, Any]) -> list[tuple[str, str]]:
-    members = frame["workspace"].memberships.order_by("user__email")
-    return [(str(user), email) for user, email in members.values_list("user_id", "user__email")]
+def _people(frame: dict[str, Any]) -> dict[UUID, str]:
+    return dict(frame["workspace"].memberships.order_by("user__email").values_list("user_id", "user__email"))
 
 
-def _show(request: PersonRequest, frame: dict[str, Any], form: BudgetForm, status: int = 200) -> HttpResponse:
+def _form(people: Mapping[UUID, str], data: Any = None) -> BudgetForm:
+    return BudgetForm(data, people=[(str(user), email) for user, email in people.items()])
+
+
+def _show(
+    request: PersonRequest, frame: dict[str, Any], people: Mapping[UUID, str], form: BudgetForm, status: int = 200
+) -> HttpResponse:
     workspace, days = frame["workspace"], _days(request)
     records = UsageRecord.objects.visible_to(request.user).filter(workspace=workspace)
     budgets = Budget.objects.visible_to(request.user).filter(workspace=workspace).order_by("created_at")
     context = {
         "report": reports.report(records, days=days, unit=request.GET.get("unit", "")),
-        "budgets": budget_services.statuses(workspace, list(budgets)),
+        "budgets": budget_services.statuses(workspace, list(budgets), people=people),
         "repeats": repeats.count(workspace, days=days),
         "form": form,
         "days": days,
@@ -50,7 +56,8 @@ def _show(request: PersonRequest, frame: dict[str, Any], form: BudgetForm, statu
 def show_usage(request: PersonRequest, slug: str) -> HttpResponse:
     """Show what the workspace used: by time, by model, by person, and how far its budgets are spent."""
     frame = _enter(request, slug)
-    return _show(request, frame, BudgetForm(people=_people(frame)))
+    people = _people(frame)
+    return _show(request, frame, people, _form(people))
 
 
 @require_safe
@@ -69,9 +76,10 @@ def export_usage(request: PersonRequest, slug: str) -> HttpResponse:
 def set_budget(request: PersonRequest, slug: str) -> HttpResponse:
     """Set a budget; a form that does not fit comes back with 422."""
     frame = _enter(request, slug)
-    form = BudgetForm(request.POST, people=_people(frame))
+    people = _people(frame)
+    form = _form(people, request.POST)
     if not form.is_valid():
-        return _show(request, frame, form, status=422)
+        return _show(request, frame, people, form, status=422)
     values = {**form.cleaned_data}
     subject = values.pop("subject")
     budget_services.set_budget(
