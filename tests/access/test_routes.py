@@ -59,7 +59,7 @@ def tells(answer):
 def test_every_route_is_in_the_table():
     known = {name for name, _ in routes()}
     assert {name for name in known if ":" not in name and "_" in name} - {"set_language"} == ACCOUNT_ROUTES
-    # in tests/api/test_access.py, and what visitors of widgets load in tests/widgets/test_public.py
+    # in tests/api/tables.py, and what visitors of widgets load in tests/widgets/test_public.py
     elsewhere = {name for name in known if name.startswith(("api:", "openai:", "widget:"))}
     assert known - ACCOUNT_ROUTES - elsewhere == {route for _, route in EXPECTED}
 

@@ -16,6 +16,7 @@ from tests.api.world import furnish
 
 OPEN = {"schema", "nowhere"}
 STRANGERS = ("nobody", "other", "widget", "operator")
+GROUPS = (STRANGERS, ("viewer", "member", "department"), ("admin", "owner", "key"))
 FILES = {"documents-of-base", "attachments"}
 
 
@@ -89,10 +90,15 @@ def asked(things):
         yield f"openai:{name}", method, address, {} if method == "POST" else None, {}, expected
 
 
+def test_every_persona_comes():
+    assert sorted(persona for group in GROUPS for persona in group) == sorted(PERSONAS)
+
+
 @pytest.mark.django_db
-def test_answers_as_the_tables_say(world):
+@pytest.mark.parametrize("group", GROUPS, ids=("strangers", "members", "managers"))
+def test_answers_as_the_tables_say(world, group):
     wrong, told = [], []
-    for persona in PERSONAS:
+    for persona in group:
         cache.clear()  # each has a minute's calls
         caller = world.enter(persona, Caller)
         for name, method, address, data, form, expected in asked(world.things):

@@ -31,6 +31,7 @@ def list_chunks(request: PersonRequest, slug: str, document_id: UUID) -> HttpRes
     found = documents.with_rights(request.user).select_related("knowledge_base").annotate(lost=Exists(lost))
     document = get_object_or_404(found, pk=document_id)
     editable: bool = document.editable  # type: ignore[attr-defined]  # of with_rights
+    some_lost: bool = editable and document.lost  # type: ignore[attr-defined]
     words = request.GET.get("q", "").strip()
     chunks = Chunk.objects.visible_to(request.user).filter(document=document, level=Chunk.PARENT)
     if not editable:  # what was switched off is for who may switch it on again
@@ -44,7 +45,7 @@ def list_chunks(request: PersonRequest, slug: str, document_id: UUID) -> HttpRes
         "q": words,
         "editable": editable,
         "lengths": quality.lengths(chunks),
-        "lost": document.overrides.filter(applied=False) if editable and document.lost else [],
+        "lost": document.overrides.filter(applied=False) if some_lost else [],
         "section": "knowledge",
     }
     audit.opened(document, who=request.user, right=frame["right"], passages=len(page.object_list))
