@@ -23,7 +23,7 @@ def list_agent_questions(request: PersonRequest, slug: str, agent_id: UUID) -> H
     """Show what an agent was asked to those who may change it; unanswered questions come first."""
     frame = enter(request, slug)
     editable = Agent.objects.editable_by(request.user).filter(workspace=frame["workspace"])
-    agent = get_object_or_404(editable, pk=agent_id)
+    agent = get_object_or_404(editable.select_related("workspace"), pk=agent_id)
     audit.opened(agent, who=request.user, action="questions.opened", right=frame["right"])
     turns = questions_of(agent)
     page = Paginator(turns, SHOWN).get_page(whole(request.GET.get("page", "")) or 1)

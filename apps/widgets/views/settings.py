@@ -151,6 +151,7 @@ def show_transcript(request: PersonRequest, slug: str, widget_id: UUID, conversa
     talk = get_object_or_404(transcripts(widget), pk=conversation_id)
     visitor = Visitor.objects.visible_to(request.user).filter(pk=talk.visitor_id).first() if talk.visitor_id else None
     turns = showing.turns_of(widget, services.principal_of(widget, visitor), talk) if visitor else []
-    audit.opened(widget, who=request.user, action="transcript.opened", conversation=str(talk.pk))
+    right, conversation = frame["right"], str(talk.pk)
+    audit.opened(widget, who=request.user, action="transcript.opened", right=right, conversation=conversation)
     context = {"widget": widget, "talk": talk, "visitor": visitor, "turns": turns}
     return render(request, "widgets/show_transcript.html", {**frame, **context})
