@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID
 
 import orjson
-from django.db.models import Model, QuerySet
+from django.db.models import Model, Q, QuerySet
 from django.utils import timezone
 
 from apps.common import logs
@@ -179,6 +179,14 @@ def _page(
     if after is not None:
         events = events.filter(at__gte=after["at"]).exclude(at=after["at"], pk__lte=after["id"])
     return list(events.order_by("at", "pk").values(*COLUMNS)[:PAGE])
+
+
+def forget_person(user: Any) -> None:
+    """Take the address of a person who ends their account out of the log, inside that transaction; ids stay."""
+    of_people = Q(target_id=user.pk) | Q(action__startswith="invitation.") | Q(action="quota.set")
+    set_local("knowsphere.forgetting", user.email)
+    AuditEvent.objects.filter(of_people, target_name=user.email).update(target_name="")
+    set_local("knowsphere.forgetting", "")
 
 
 def forget_workspace(workspace_id: UUID) -> None:

@@ -7,14 +7,17 @@ import pytest
 from allauth.account.models import EmailAddress
 from allauth.mfa.models import Authenticator
 from axes.models import AccessLog
+from django.db import DatabaseError, transaction
 from django.utils import timezone
 
+from apps.common.database import set_local
 from apps.conversations.models import Conversation, Share, Turn
-from apps.workspaces import services
+from apps.knowledge.models import KnowledgeBase
+from apps.workspaces import audit, services
 from apps.workspaces.accounts import SingleSignOnAdapter
 from apps.workspaces.errors import KeyRefused, TooManyInvitations
-from apps.workspaces.models import Invitation, Membership, Role, Workspace
-from apps.workspaces.services import invitations
+from apps.workspaces.models import AuditEvent, Invitation, Membership, Role, Workspace
+from apps.workspaces.services import invitations, quotas
 from tests.api.conftest import Caller
 from tests.conftest import person
 
@@ -90,6 +93,25 @@ def test_an_operator_s_visit_is_no_membership(acme, ann):
     Membership.objects.filter(user=operator).update(support_until=past)
     services.delete_person(user=ann)
     assert Workspace.objects.get(pk=acme.pk).deleted_at
+
+
+def test_the_log_keeps_what_somebody_did_who_is_gone_and_not_their_address(acme, ann, bea):
+    quotas.set_limit_of(workspace=acme, user_id=bea.pk, kind="turns", limit=9, actor=ann)
+    services.invite(workspace=acme, email=bea.email, role=Role.VIEWER, actor=ann)
+    services.change_role(membership=Membership.objects.get(user=bea), role=Role.MEMBER, actor=ann)
+    base = KnowledgeBase.objects.create(workspace=acme, name=bea.email)
+    audit.did("base.made", base, who=bea)
+    entries = AuditEvent.objects.filter(workspace=acme)
+    before = entries.count()
+    services.delete_person(user=bea)
+    assert entries.count() == before + 1  # that they left
+    assert list(entries.filter(target_name=bea.email).values_list("action", flat=True)) == ["base.made"]
+    assert entries.filter(target_id=bea.pk, action="member.left", actor=bea.pk).exists()
+    assert not Invitation.objects.filter(email=bea.email).exists()
+    for changes in ({"target_name": "x"}, {"target_name": "", "action": "x"}):
+        with pytest.raises(DatabaseError, match="append-only"), transaction.atomic():
+            set_local("knowsphere.forgetting", base.name)
+            entries.filter(target_name=base.name).update(**changes)
 
 
 def test_nothing_is_kept_of_how_somebody_signed_in_who_is_gone(client, ann, mal):

@@ -33,7 +33,7 @@ def delete_person(*, user: User) -> None:
     """End a person's account: they are out everywhere at once, and all that is theirs alone is then erased.
 
     Workspaces that only they are in go too. What they gave to others' workspaces, such as documents,
-    stays there without their name; the audit log keeps their id.
+    stays there without their name; the audit log keeps their id, and their address nowhere.
 
     Raises:
         LastOwner: a workspace with other people in it would have no owner.
@@ -51,6 +51,8 @@ def delete_person(*, user: User) -> None:
             raise LastOwner
         else:
             remove_member(membership=membership, actor=person)
+    audit.forget_person(person)
+    Invitation.objects.filter(email=person.email).delete()
     _forget_sign_ins(person.email)
     person.email = f"deleted-{person.pk.hex}@deleted.invalid"
     person.name, person.is_active, person.is_staff, person.is_superuser = "", False, False, False
