@@ -16,8 +16,8 @@ class AuditEvent(models.Model):
     """Who did, saw or asked what, when, from where, under which right. No content: ids and names of things.
 
     The database refuses to change or delete a row, but for a workspace that is erased whole, for what its
-    retention has passed, and for the address of a person who is gone (the trigger ``audit_is_append_only``). The keys have no constraint,
-    so that a row outlives the person and the thing.
+    retention has passed, and for the address of a person who is gone (the trigger ``audit_is_append_only``).
+    The keys have no constraint, so that a row outlives the person and the thing.
     """
 
     class Kind(models.TextChoices):
