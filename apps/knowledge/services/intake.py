@@ -161,8 +161,6 @@ def replace_content(
             if actor:
                 audit.did("document.replaced", before, who=actor)
             alive.update(**changed, attempt=F("attempt") + 1)
-            if actor is not None:
-                audit.did("document.replaced", before, who=actor)
             enqueue(document)
     except IntegrityError as error:
         discard(key)
