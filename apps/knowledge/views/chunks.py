@@ -27,11 +27,11 @@ def list_chunks(request: PersonRequest, slug: str, document_id: UUID) -> HttpRes
     """List a document's passages in reading order, or those that hold a word."""
     frame = enter(request, slug)
     documents = Document.objects.visible_to(request.user).filter(workspace=frame["workspace"])
-    lost = ChunkOverride.objects.filter(document=OuterRef("pk"), applied=False)
+    lost = ChunkOverride.objects.editable_by(request.user).filter(document=OuterRef("pk"), applied=False)
     found = documents.with_rights(request.user).select_related("knowledge_base").annotate(lost=Exists(lost))
     document = get_object_or_404(found, pk=document_id)
     editable: bool = document.editable  # type: ignore[attr-defined]  # of with_rights
-    some_lost: bool = editable and document.lost  # type: ignore[attr-defined]
+    some_lost: bool = document.lost  # type: ignore[attr-defined]
     words = request.GET.get("q", "").strip()
     chunks = Chunk.objects.visible_to(request.user).filter(document=document, level=Chunk.PARENT)
     if not editable:  # what was switched off is for who may switch it on again
