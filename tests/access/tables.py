@@ -141,7 +141,7 @@ KNOWLEDGE = {
     ("get", "knowledge:edit-questions"): row(404, 404),
     ("get", "knowledge:export-questions"): row(404, 404),
     ("post", "knowledge:edit-chunk"): row(404, 409, holder=409),
-    ("post", "knowledge:switch-chunk"): row(404, 409, holder=409),
+    ("post", "knowledge:switch-chunk"): row(404, 302, holder=302),
 }
 MEMORY = {
     ("get", "memory:list-items"): READ,
