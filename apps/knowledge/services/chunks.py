@@ -61,7 +61,6 @@ def edit_chunk(*, chunk: Chunk, text: str, actor: User) -> None:
 
 
 @transaction.atomic
-@transaction.atomic
 def discard_override(*, override: ChunkOverride, actor: User) -> None:
     """Let go a change that no passage of the document fits any more."""
     audit.did("passage.change_let_go", override.document, who=actor)
