@@ -264,7 +264,7 @@ def test_stop_go_on_and_ask_another_model(page, another, conversation):  # noqa:
     no_sideways(page)
 
 
-def test_what_is_suggested_is_asked_and_the_whole_is_taken_along_as_a_file(page, conversation):  # noqa: F811
+def test_what_is_suggested_is_asked_and_the_whole_is_taken_along_as_a_file(page, policy, conversation):  # noqa: F811
     with page.expect_response("**/suggestions/"):  # what the page itself asked for is there, and is none
         tell(page, "cite")
     await_status(page, "succeeded")
