@@ -99,7 +99,6 @@ TEMPLATES = [
         "APP_DIRS": True,
         "OPTIONS": {
             "builtins": ["apps.common.templatetags.addresses"],
-            "libraries": {"i18n": "apps.common.templatetags.words"},
             "context_processors": [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
@@ -378,4 +377,3 @@ LOGGING = {
     "root": {"handlers": ["stderr"], "level": environment.choice("LOG_LEVEL", LOG_LEVELS, "WARNING")},
     "loggers": {"apps": {"level": environment.choice("LOG_LEVEL", LOG_LEVELS, "INFO")}},
 }
-SILENCED_SYSTEM_CHECKS = ["templates.W003"]  # our i18n stands for Django's (apps.common.templatetags.words)

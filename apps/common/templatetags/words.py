@@ -1,7 +1,7 @@
 """Django's ``i18n`` library, with a ``translate`` that looks a sentence up once a language, not once a rendering.
 
-Loaded under the name ``i18n`` (``libraries`` of the settings): a page says a hundred sentences, and catalogues do not
-change while a process runs.
+Our templates load it in place of ``i18n``: a page says a hundred sentences, and catalogues do not change while a
+process runs.
 """
 
 from django import template
