@@ -41,12 +41,12 @@ def test_controls_are_those_of_django():
 
 
 def shown(source, **context):
-    return engines["django"].from_string("{% load i18n ks %}" + source).render(context)
+    return engines["django"].from_string("{% load words ks %}" + source).render(context)
 
 
 def test_a_sentence_is_said_in_the_language_of_whoever_reads():
     template = engines["django"].from_string(
-        '{% load i18n %}{% translate "Search" %}{% translate "Save" as kept %} {{ kept }}'
+        '{% load words %}{% translate "Search" %}{% translate "Save" as kept %} {{ kept }}'
     )
     for language, expected in (("en", "Search Save"), ("zh-hans", "搜索 保存"), ("en", "Search Save")):
         with translation.override(language):
