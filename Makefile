@@ -33,7 +33,7 @@ check: .venv/.installed-dev  ## everything CI runs
 	$(BIN)/python -m pytest -n auto --dist loadgroup --reruns 1 -rR --durations 15 --cov --cov-report=term:skip-covered
 
 fuzz: .venv/.installed-dev  ## 10,000 random worlds of rights against the plain rules (RIGHTS_SEED moves on), 1,000 broken sockets
-	RIGHTS_DRAWS=10000 $(BIN)/python -m pytest -n auto tests/rights/test_property.py
+	RIGHTS_DRAWS=10000 $(BIN)/python -m pytest -n auto --timeout 3600 tests/rights/test_property.py
 	DISCONNECTS=1000 $(BIN)/python -m pytest -n 0 tests/conversations/live/test_disconnects.py
 
 soak: .venv/.installed-dev  ## 200 files taken in while worker, web and database are killed at random (SOAK_SEED)
