@@ -6,6 +6,7 @@ ann owns the workspace "acme", bea views it, mal owns another tenant, "nobody" i
 import os
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from knowsphere import postgres
@@ -13,6 +14,10 @@ from knowsphere import postgres
 pytest_plugins = ["tests.vendor.plugin", "tests.canary"]
 
 postgres.hold()
+
+# How long a draw takes says how busy the machine is, nothing about what is drawn.
+hypothesis.settings.register_profile("busy", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.load_profile("busy")
 
 
 @pytest.fixture(autouse=True, scope="session")
