@@ -87,7 +87,7 @@ def _asked(model: ResolvedModel, question: str, answer: str) -> list[str]:
 def _headings(turn: Turn, reader: User) -> list[str]:
     """Ask for what else was found: passages of readable documents under headings that were not cited.
 
-    In the question's language, where the documents have such headings.
+    In the question's language, where any of them is: none is better than one in another.
     """
     rows = list(Citation.objects.visible_to(reader).filter(message__turn=turn).exclude(heading="").order_by("n"))
     readable = set(
@@ -98,10 +98,10 @@ def _headings(turn: Turn, reader: User) -> list[str]:
     used = {_innermost(row.heading) for row in rows if row.cited}
     names = dict.fromkeys(_innermost(row.heading) for row in rows if row.document_id in readable)
     language = language_of(turn.question)
-    fresh = [name for name in names if name and name not in used and len(name) <= LONGEST // 2]
-    own = [name for name in fresh if language_of(name) == language]
+    own = [name for name in names if language_of(name) == language] or list(names)
+    fresh = [name for name in own if name and name not in used and len(name) <= LONGEST // 2]
     with translation.override(language):
-        return [_("What do the documents say about “%(heading)s”?") % {"heading": name} for name in own or fresh][:MOST]
+        return [_("What do the documents say about “%(heading)s”?") % {"heading": name} for name in fresh][:MOST]
 
 
 def _innermost(path: str) -> str:

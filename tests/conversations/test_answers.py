@@ -104,6 +104,15 @@ def test_headings_are_in_the_questions_language_where_there_are_such(client, ann
     assert expected in only
 
 
+def test_none_are_made_in_another_language_because_those_of_ones_own_are_used(client, ann, turn, handbook):
+    Turn.objects.filter(pk=turn.pk).update(question="How?")
+    other = Citation.objects.get(n=1)
+    other.pk, other.n, other.cited, other.heading = None, 9, False, "指南 > 多久一次"
+    other.save()
+    client.force_login(ann)
+    assert suggestions(client, turn) == []
+
+
 def test_nothing_is_learned_of_documents_that_may_not_be_read(client, ann, turn, handbook):
     from apps.knowledge.models import Document
 
