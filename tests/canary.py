@@ -81,19 +81,30 @@ def pytest_sessionfinish(session):
 
 def written_with_canary() -> list[Path]:
     """Return the files of the server's data folder that hold the canary: rows, indexes, and the log of writes."""
-    folder = data_folder()
+    folder = data_folder(written=True)
     return [path for path in folder.rglob("*") if path.is_file() and _holds(path)] if folder else []
 
 
-def data_folder() -> Path | None:
-    """Return where the server of this run keeps its data; None if it is not ours, or not here."""
+def is_written(text: str) -> bool:
+    """Return whether the server's log of writes has a text of late: of all tables, rolled back or not."""
+    from django.db import connection
+
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_switch_wal()")  # writes the log out, as a checkpoint does, and nothing else
+    folder = data_folder()
+    return any(_holds(path, text) for path in (folder / "pg_wal").iterdir() if path.is_file()) if folder else False
+
+
+def data_folder(*, written: bool = False) -> Path | None:
+    """Return where the server of this run keeps its data, all of it ``written`` out; None if not ours, or not here."""
     import psycopg
 
     from apps.common.database import conninfo
 
     try:
         with psycopg.connect(conninfo(), dbname="postgres", connect_timeout=5, autocommit=True) as connection:
-            connection.execute("CHECKPOINT")
+            if written:
+                connection.execute("CHECKPOINT")
             row = connection.execute("SHOW data_directory").fetchone()
     except psycopg.Error:
         return None
@@ -101,12 +112,12 @@ def data_folder() -> Path | None:
     return folder if folder and folder.is_dir() else None
 
 
-def _holds(path: Path) -> bool:
+def _holds(path: Path, text: str = CANARY) -> bool:
     try:
         with path.open("rb") as file:
             if not path.stat().st_size:
                 return False
             with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-                return data.find(CANARY.encode()) >= 0
+                return data.find(text.encode()) >= 0
     except (OSError, ValueError):  # taken away meanwhile
         return False

@@ -25,7 +25,7 @@ from tests.platform.test_supervisor import Product
 
 FILES = int(os.environ.get("SOAK_FILES", "40"))
 SEED = int(os.environ.get("SOAK_SEED", "1"))
-KILLS = max(6, FILES // 8)
+KILLS = max(3, FILES // 10)
 PATIENCE_S = 240 + 12 * FILES
 LARGEST = 2 << 20  # a file that takes a minute to read alone says no more than one that takes a second
 
@@ -127,23 +127,30 @@ def wanted():
 
 
 class Killer(threading.Thread):
-    """Kills something every few seconds until it has done so ``KILLS`` times."""
+    """Kills something within two seconds of being told, ``KILLS`` times, while files go on coming in."""
 
     def __init__(self, product):
         super().__init__(daemon=True)
         self.product = product
         self.chance = random.Random(SEED)
         self.done = []
-        self.enough = threading.Event()
+        self.due = threading.Semaphore(0)
 
     def run(self):
-        while len(self.done) < KILLS and not self.enough.wait(self.chance.uniform(1, 6)):
+        while len(self.done) < KILLS:
+            self.due.acquire()
+            time.sleep(self.chance.uniform(0, 2))
             what = self.chance.choice(["worker", "one of the workers", "web", "database"])
-            try:
-                self.kill(what)
-            except (OSError, psutil.Error, ValueError, IndexError, AttributeError):
-                continue  # it is not there just now: something killed before has not come back yet
+            while not self.killed(what):
+                time.sleep(0.2)  # it is not there just now: something killed before has not come back yet
             self.done.append(what)
+
+    def killed(self, what):
+        try:
+            self.kill(what)
+        except (OSError, psutil.Error, ValueError, IndexError, AttributeError):
+            return False
+        return True
 
     def kill(self, what):
         if what == "database":
@@ -207,12 +214,14 @@ def test_every_file_ends_as_it_would_have_in_peace(make_home, vendor):
     killer = Killer(product)
     killer.start()
     client = Client(product, **place)
-    answers = {name: client.send(name, content, until) for name, content in files}
+    answers = {}
+    for number, (name, content) in enumerate(files):
+        if number * KILLS // len(files) > (number - 1) * KILLS // len(files):
+            killer.due.release()
+        answers[name] = client.send(name, content, until)
     while killer.is_alive() or open_documents(home, place["base"]) != 0:
         assert product.process.poll() is None, "".join(said)
         assert time.monotonic() < until, (killer.done, open_documents(home, place["base"]), "".join(said))
-        if not open_documents(home, place["base"]):
-            killer.enough.set()
         time.sleep(0.5)
     checked = home.run(
         "-c", CHECK, place["base"], wait_s=PATIENCE_S, DJANGO_SETTINGS_MODULE="knowsphere.settings", **model
@@ -225,7 +234,7 @@ def test_every_file_ends_as_it_would_have_in_peace(make_home, vendor):
     assert found["wrong"] == []
     assert all(refused.values())
     assert len(ends) + len(refused) == len(files)
-    assert len(killer.done) >= 3
+    assert len(killer.done) == KILLS
     assert sum(status == "indexed" for status, *_ in ends.values()) > len(files) // 2
     product.process.terminate()
     assert product.process.wait(60) == 0
