@@ -29,7 +29,10 @@ def ingest_document(document_id: str) -> str:
     """
     services.sweep_if_due()
     services.advance_jobs()
-    return services.take_turn()
+    outcome = services.take_turn()
+    if outcome != services.NOTHING_WAITS:
+        services.pass_on()
+    return outcome
 
 
 def advance_moves() -> int:

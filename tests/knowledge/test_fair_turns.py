@@ -92,6 +92,19 @@ def test_each_turn_settles_one_document(add, embedder):
     assert ingest_document("") == "nothing waits"
 
 
+def test_turns_that_a_killed_worker_took_along_are_made_up_for_at_once(add, embedder):
+    for at in range(3):
+        add(f"text {at}", f"{at}.txt")
+    OrmQ.objects.all().delete()  # in the hands of a worker that is killed
+    add("one more", "more.txt")
+    turns = 0
+    while OrmQ.objects.exists():
+        OrmQ.objects.first().delete()
+        ingest_document("")
+        turns += 1
+    assert turns == Document.objects.filter(status=Status.INDEXED).count() == 4
+
+
 def test_who_is_next_is_one_statement_however_many_wait(crowd, neighbour, django_assert_num_queries):
     neighbour()
     with django_assert_num_queries(2):

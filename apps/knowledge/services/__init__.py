@@ -25,7 +25,13 @@ from apps.knowledge.services.documents import (
     retry_document,
 )
 from apps.knowledge.services.folders import create_folder, delete_folder, folder_at, move_folder, rename_folder
-from apps.knowledge.services.ingestion import index_document, ingest_document, parse_document, take_turn
+from apps.knowledge.services.ingestion import (
+    NOTHING_WAITS,
+    index_document,
+    ingest_document,
+    parse_document,
+    take_turn,
+)
 from apps.knowledge.services.intake import add_document, replace_content
 from apps.knowledge.services.jobs import (
     advance_jobs,
@@ -51,9 +57,10 @@ from apps.knowledge.services.sources import (
     schedule_page,
     unlock_document,
 )
-from apps.knowledge.services.sweeping import sweep, sweep_files, sweep_if_due
+from apps.knowledge.services.sweeping import pass_on, sweep, sweep_files, sweep_if_due
 
 __all__ = [
+    "NOTHING_WAITS",
     "add_document",
     "add_metadata_field",
     "add_page",
@@ -96,6 +103,7 @@ __all__ = [
     "move_to_model",
     "note_received",
     "parse_document",
+    "pass_on",
     "refresh_page",
     "reindex_document",
     "rename_folder",

@@ -41,6 +41,7 @@ logger = logging.getLogger(__name__)
 
 Status = Document.Status
 MOST_STEPS = 50  # of one turn
+NOTHING_WAITS = "nothing waits"  # what came of a turn
 HELD_BYTES = 4 << 20  # of a text that is cut as it is; a longer one is read a window at a time
 
 
@@ -74,7 +75,7 @@ def take_turn() -> str:
     for _ in range(MOST_STEPS):
         document = next_waiting()
         if document is None:
-            return "nothing waits"
+            return NOTHING_WAITS
         try:
             if document.status == Status.UPLOADED:
                 parse_document(document=document, among=[Status.UPLOADED])

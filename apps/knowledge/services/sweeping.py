@@ -15,6 +15,7 @@ from django_q.models import OrmQ
 from apps.knowledge import storage
 from apps.knowledge.models import Document, DocumentImage, Folder, Job, KnowledgeBase
 from apps.knowledge.services.documents import UNDO, enqueue
+from apps.knowledge.services.fairness import next_waiting
 from apps.knowledge.services.jobs import advance_jobs, finish_jobs, resume_moves
 from apps.knowledge.services.sources import refresh_due
 from apps.workspaces.services import quotas
@@ -24,7 +25,7 @@ logger = logging.getLogger(__name__)
 MOST_INTERRUPTIONS = 3
 EVERY_S = 15.0
 WAITED = timedelta(seconds=60)
-WAITED_AT_START = timedelta(seconds=5)
+WAITED_AT_START = timedelta(0)
 MOST_REQUEUED = 200  # a sweep; the next one goes on
 ORPHAN_AFTER = timedelta(hours=1)
 
@@ -84,6 +85,19 @@ def requeue_waiting(*, waited: timedelta) -> int:
                 enqueue(document)
                 count += 1
     return count
+
+
+def pass_on() -> None:
+    """Queue a turn where documents wait and none is queued: theirs went with a worker that was killed.
+
+    Asked after each turn that had something to do, so what is left of a killed worker's hands is taken up at
+    once, one after the other, and not by the sweep of the next minute.
+    """
+    if OrmQ.objects.filter(lock__lte=timezone.now()).exists():
+        return
+    document = next_waiting()
+    if document is not None:
+        enqueue(document)
 
 
 def sweep(*, waited: timedelta = WAITED) -> dict[str, int]:
