@@ -129,18 +129,26 @@ def hold(*, starting: bool = True) -> bool:
     return True
 
 
-def release(owner: int | None = None) -> None:
-    """Give the server up; stop it if nobody else holds it. A forked child releases nothing."""
+def release(owner: int | None = None, *, patience_s: float = 0.0) -> None:
+    """Give the server up; stop it if nobody else holds it. A forked child releases nothing.
+
+    ``patience_s`` is how long a holder that is just ending is waited for, such as a forked child that was killed.
+    """
     global _held
     if _held is None or (owner is not None and owner != os.getpid()):
         return
     (here, ours), _held = _held, None
     ours.close()
+    deadline = time.monotonic() + patience_s
     with here.lock.open("ab") as lock:  # opened anew, so that a forked child that lives on counts as a holder
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() >= deadline:
+                    return
+                time.sleep(0.02)
         stop(here)
 
 

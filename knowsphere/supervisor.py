@@ -29,6 +29,7 @@ from knowsphere.postgres_files import ServerUnavailable
 GRACE_S = 20
 CHECK_EVERY_S = 0.3
 READY_TIMEOUT_S = 60
+HOLDERS_S = 2.0  # a worker's forked child that was killed just now holds the database a moment longer
 
 
 @dataclass
@@ -296,7 +297,7 @@ class Supervisor:
         for child in self.children:
             child.end_group()
         self.listener.close()
-        postgres.release()
+        postgres.release(patience_s=HOLDERS_S)
 
 
 def how_to_sign_in() -> str:

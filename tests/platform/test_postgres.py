@@ -106,6 +106,20 @@ print("held", flush=True)
     wait_until(lambda: not postgres.alive(home.cluster))
 
 
+def test_who_is_patient_waits_for_a_child_that_is_just_ending(home):
+    script = """
+import os, time
+from knowsphere import postgres
+postgres.hold()
+if os.fork() == 0:
+    time.sleep(0.7)
+    os._exit(0)
+postgres.release(patience_s=20)
+"""
+    assert home.popen("-c", script).wait(60) == 0
+    assert not postgres.alive(home.cluster)
+
+
 def test_two_that_start_at_once_get_one_server(home):
     both = [home.popen("-c", "from knowsphere import postgres; postgres.hold(); input()") for _ in range(2)]
     wait_until(lambda: postgres.alive(home.cluster) and postgres.answers(home.cluster), 60)
