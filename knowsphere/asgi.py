@@ -1,6 +1,7 @@
 """The ASGI application: HTTP, websockets, and what has to start and stop with the process."""
 
 import asyncio
+import gc
 import os
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "knowsphere.settings")
@@ -52,9 +53,26 @@ class Pool:
         await close_pool()
 
 
+class Collector:
+    """Python's collector of cycles looks at what is new, ten thousand objects at a time, not at what is imported.
+
+    With its own thresholds it was a tenth of a turn's CPU, and 0.2 s in one piece now and then.
+    """
+
+    async def start(self) -> None:
+        """Put away what is there, once in a process."""
+        if not gc.get_freeze_count():
+            gc.collect()
+            gc.freeze()
+        gc.set_threshold(10_000, 20, 20)
+
+    async def stop(self) -> None:
+        """Leave it so."""
+
+
 SOCKETS = URLRouter([*conversations.routes, *widgets.routes, conversations.nowhere])
 HTTP = McpEndpoint(Handler())
 application = Lifespan(
     ProtocolTypeRouter({"http": HTTP, "websocket": SOCKETS}),
-    services=[Database(), Pool(), Ledger(), Connections(), runner, ENGINE, HTTP],
+    services=[Collector(), Database(), Pool(), Ledger(), Connections(), runner, ENGINE, HTTP],
 )

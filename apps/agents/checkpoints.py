@@ -166,6 +166,16 @@ class TurnSaver(AsyncPostgresSaver):
             return None
         return await self._kept(lambda: super(TurnSaver, self).aget_tuple(config), None)
 
+    async def _load_checkpoint_tuple(self, value: DictRow) -> CheckpointTuple:
+        """Do what the parent does, which goes through a thread for writes that a finished turn does not leave."""
+        if value["pending_writes"]:
+            return await super()._load_checkpoint_tuple(value)
+        place = {name: value[name] for name in ("thread_id", "checkpoint_ns", "checkpoint_id")}
+        checkpoint = value["checkpoint"]
+        values = {**(checkpoint.get("channel_values") or {}), **self._load_blobs(value["channel_values"])}
+        config: RunnableConfig = {"configurable": place}
+        return CheckpointTuple(config, {**checkpoint, "channel_values": values}, value["metadata"], None, [])
+
     async def aput(
         self,
         config: RunnableConfig,

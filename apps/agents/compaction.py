@@ -2,8 +2,8 @@
 
 Two occasions. Where the last request filled 85 % of the model's window, turns are handed off before
 the next question is understood, down to about 30 %. And a window that has grown to twice its least
-number of turns, or past its share of the model's window, steps back after the answer, so that nobody
-waits for it; until that is stored the turns stay in the view.
+number of turns, or past its share of the model's window, steps back after the answer, though never below that
+number, so that nobody waits for it; until that is stored the turns stay in the view.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from uuid import UUID
 import orjson
 
 from apps.agents.context import TurnContext
-from apps.agents.handoff import Handoff, answer_id, extended, handed_off, transcript
+from apps.agents.handoff import Handoff, answer_of, extended, handed_off, transcript
 from apps.agents.messages import read_in, readable, split_turns
 from apps.agents.prompts import prompt
 from apps.agents.state import TurnState, ids_of_turns
@@ -28,6 +28,7 @@ FULL = 0.85  # of the window: the last request's share at which turns must go
 LEFT = 0.30  # of the window: what stays
 STEP = 0.60  # of the window: what finished turns may hold before the window steps back after an answer
 STEPPED = 0.30
+HOLDS = 0.45  # of the window: a step that would leave more is not worth a broken prefix
 PATIENCE_S = 25.0
 NOTES_TOKENS = 900
 LOOKED_BACK = 100  # turns, for the last handoff
@@ -36,7 +37,7 @@ TRANSCRIPT = 40_000  # characters
 
 async def refresh(context: TurnContext, turns: Sequence[str]) -> None:
     """Read what stands for the turns that have left the prompt; where it cannot be read all of them stay."""
-    answers = [answer_id(UUID(turn)) for turn in turns[-LOOKED_BACK:] if turn]
+    answers = [answer_of(turn) for turn in turns[-LOOKED_BACK:] if turn]
     try:
         context.record.handoff = await context.handoff_of(answers) if answers else Handoff()
     except KnowSphereError as error:
@@ -87,22 +88,30 @@ def overflowing(context: TurnContext, state: TurnState) -> int:
         return 0
     scale = known / estimated  # the vendor's tokens for one of ours
     left = LEFT * context.window / scale - fixed
-    return max(1, _dropped(sizes, keep=0, most=left))
+    return max(1, _dropped(sizes, most=left))
 
 
 def stepping(context: TurnContext, state: TurnState) -> int:
-    """Return how many turns leave the view after this answer; 0 between two steps of the window."""
+    """Return how many turns leave the view after this answer; 0 between two steps of the window.
+
+    The newest ``keep_turns`` always stay. Where even they are large no step is made for size, or each answer would
+    make one: the prompt grows until it is full, see ``overflowing``.
+    """
     turns, _ids = finished_in_view(state, context.record.handoff, current=False)
     sizes = [sum(map(context.size, turn)) for turn in turns]
-    if len(turns) < 2 * context.keep_turns and sum(sizes) <= STEP * context.window:
+    spare = len(turns) - context.keep_turns
+    if spare <= 0:
         return 0
-    return _dropped(sizes, keep=context.keep_turns, most=STEPPED * context.window)
+    if spare >= context.keep_turns:
+        return spare
+    large = sum(sizes) > STEP * context.window and sum(sizes[spare:]) <= HOLDS * context.window
+    return min(_dropped(sizes, most=STEPPED * context.window), spare) if large else 0
 
 
-def _dropped(sizes: Sequence[int], *, keep: int, most: float) -> int:
-    """Return how many of the oldest turns go; the rest is at most ``keep`` turns (0: any) and ``most`` tokens."""
+def _dropped(sizes: Sequence[int], *, most: float) -> int:
+    """Return how many of the oldest turns go, so that the rest is at most ``most`` tokens."""
     first, held = 0, sum(sizes)
-    while first < len(sizes) and (held > most or (keep and len(sizes) - first > keep)):
+    while first < len(sizes) and held > most:
         held -= sizes[first]
         first += 1
     return first

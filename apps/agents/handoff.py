@@ -8,6 +8,7 @@ stages, each made from the turns that it stands for alone. Nothing is ever summa
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 from uuid import UUID, uuid5
 
@@ -121,12 +122,18 @@ def answer_id(turn: UUID) -> UUID:
     return uuid5(turn, "assistant")
 
 
+@lru_cache(maxsize=20_000)
+def answer_of(turn: str) -> UUID:
+    """Return the same for a turn's id as the state has it: each of a conversation's is asked for in every turn."""
+    return answer_id(UUID(turn))
+
+
 def handed_off(turns: Sequence[str], handoff: Handoff) -> int:
     """Return how many of the turns (ids, oldest first; "" where unknown) are in the handoff."""
     if handoff.upto is None:
         return 0
     for place, turn in enumerate(turns, start=1):
-        if turn and answer_id(UUID(turn)) == handoff.upto:
+        if turn and answer_of(turn) == handoff.upto:
             return place
     return 0
 
@@ -159,7 +166,7 @@ def extended(
         made_from[one] = sorted({*made_from.get(one, ()), *read})
     return replace(
         before,
-        upto=answer_id(UUID(ids[-1])),
+        upto=answer_of(ids[-1]),
         turns=before.turns + len(turns),
         requests=tuple([*before.requests, *(_cut(text, REQUEST) for text in asked)][-REQUESTS:]),
         wishes=tuple(dict.fromkeys([*before.wishes, *wishes]))[-WISHES:],

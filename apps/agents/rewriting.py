@@ -1,6 +1,7 @@
 """Whether a model's rewrite of a question may be used. Pure."""
 
 import re
+from itertools import pairwise, takewhile
 
 INSTRUCTION = re.compile(
     r"^\s*(?:please\b|search\b|find\b|look\s+up\b|tell\s+me\b|query\b|retrieve\b|请|帮我|搜索|检索|查询|查找|重新)",
@@ -26,6 +27,7 @@ GLUE = _listed(
     "what which who whom whose when where why how many much either besides except during between near",
     "的了在是和与及或有对于中为从到什么哪谁何时地怎样多少吗呢是否几个关",
 )
+DEFINITE = _listed("my our your his her their the this that these those", "")
 # Words by which a question shows that it leans on what was said before.
 LEANING = re.compile(
     r"\b(?:it|its|they|them|their|theirs|he|him|his|she|her|hers|this|that|these|those|there|one|ones|same|former|latter"
@@ -54,20 +56,40 @@ def accepted(question: str, rewrite: str, *, earlier: str) -> bool:
     if INSTRUCTION.match(rewrite) and not _orders(question, _beginning(rewrite)):
         return False
     before, after = _words(question), _words(rewrite)
+    heard = {_singular(word) for word in _words(earlier)}
     if not _numbers(question) <= _numbers(rewrite) <= _numbers(question) | _numbers(earlier):
         return False
     if not _names(question) <= set(_written(rewrite)):
         return False
-    own = before - POINTERS
+    own = before - POINTERS - _described(question, rewrite, heard)
     if own and len(own & after) < KEPT * len(own):
         return False
     said = _qualifiers(question) | _qualifiers(NONE.sub(" no", earlier))
     if not _qualifiers(question) <= _qualifiers(rewrite) <= said:
         return False
-    heard = {_singular(word) for word in _words(earlier)}
     new = {word for word in after - before - GLUE - POINTERS - said if not word[0].isdigit()}  # numbers are looked at
     fresh = {word for word in new if _singular(word) not in heard}
     return len(fresh) <= NEW * len(after)
+
+
+def _described(question: str, rewrite: str, heard: set[str]) -> set[str]:
+    """Return the words of descriptions that point at something, where the rewrite names it as it was named before.
+
+    "my workout class" for "my swimming". Whole ones of two or three words: where a word of it stays, as in "my sick
+    leave" for "my annual leave", it is another thing.
+    """
+    asked, written = ([word.lower() for word in _written(text)] for text in (question, rewrite))
+    found: set[str] = set()
+    for place, word in enumerate(asked, start=1):
+        if word not in DEFINITE:
+            continue
+        lost = list(takewhile(lambda one: one not in written, asked[place:]))
+        behind = asked[place + len(lost) : place + len(lost) + 1]
+        ends = not behind or behind[0] in GLUE | POINTERS or QUALIFIER.fullmatch(behind[0])
+        named = {new for before, new in pairwise(written) if before == word and new not in asked}
+        if 2 <= len(lost) <= 3 and ends and any(_singular(new) in heard for new in named):
+            found.update(lost)
+    return found
 
 
 def _orders(question: str, beginning: str) -> bool:

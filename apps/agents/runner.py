@@ -28,6 +28,7 @@ from apps.common.database import in_db
 from apps.common.errors import KnowSphereError, ServiceUnavailable
 from apps.models.accounting import Caller, charged_to
 from apps.models.chat import Wire
+from apps.models.decision import look_ahead
 
 if TYPE_CHECKING:
     from apps.agents.checkpoints import TurnSaver
@@ -100,7 +101,7 @@ async def run_turn(request: TurnRequest, *, events: EventSink, stop: asyncio.Eve
     await _ready()
     reading = request.ahead or read_ahead(request)
     try:
-        bound, (saver, values) = await asyncio.shield(reading)
+        (saver, values), bound = await asyncio.shield(reading)
     except KnowSphereError as error:
         return _failed(error, language)
     except (DatabaseError, psycopg.Error):
@@ -120,7 +121,8 @@ def read_ahead(request: TurnRequest) -> "asyncio.Future[Any]":
     The turn's row need not be there yet. Who has no use for it any more lets it end: it costs less than a
     connection that was left in the middle of an answer.
     """
-    reading = asyncio.gather(bind(request), _load(request))
+    look_ahead(request.question)
+    reading = asyncio.gather(_load(request), bind(request))
     reading.add_done_callback(lambda done: done.cancelled() or done.exception())  # nobody may be left to hear it
     return reading
 
@@ -189,7 +191,11 @@ class _Turn:
         state: Any = None
         try:
             durability: Literal["exit"] | None = "exit" if saver else None
-            state = await running.ainvoke(TurnState(route=""), config, context=context, durability=durability)
+            steps = running.astream(
+                TurnState(route=""), config, context=context, durability=durability, stream_mode="values"
+            )
+            async for values_now in steps:  # what ``ainvoke`` does, without a second stream of updates
+                state = values_now
         except asyncio.CancelledError:
             await asyncio.shield(asyncio.ensure_future(self._keep_partial(running, config, saver)))
             raise

@@ -42,7 +42,6 @@ SWEEP_S = 3.0
 ERASE_S = 30.0
 STOP_PATIENCE_S = 0.5  # a runner that was asked to stop gets this long before it is cancelled
 GRACE_S = 10.0  # how long turns may go on after SIGTERM
-BOOK_S = 0.5  # from a turn's end to its calls' rows in the ledger: one statement for all that ended meanwhile
 LOOK_S = 1.0  # how often a queued turn looks whether another process has ended the one before it
 TURNS_A_PERSON = 256  # at once, in one process
 REMEMBER_S = 30.0  # how long a finished turn's frames stay in memory for late watchers
@@ -83,7 +82,6 @@ class Engine:
         self._logs: dict[UUID, tuple[TurnLog, Principal]] = {}  # with its asker
         self._sockets: dict[UUID, set[Callable[[UUID], None]]] = {}
         self._tasks: list[asyncio.Task[None]] = []
-        self._booking: asyncio.Task[None] | None = None
 
     @property
     def started(self) -> bool:
@@ -118,12 +116,10 @@ class Engine:
                 if running.work:
                     running.work.cancel()
             await asyncio.wait(tasks, timeout=5)
-        if self._booking is not None:
-            self._tasks.append(self._booking)
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        self._tasks, self._booking = [], None
+        self._tasks = []
         await ledger.flush_soon()
 
     # Beginning and running
@@ -175,17 +171,11 @@ class Engine:
         try:
             ending = Ending(outcome, request=running.request, log=running.log, sink=running.sink, writer=self.writer)
             await ending.run(self.process)
-            self._book()
         finally:
             running.log.close()
             self._forget(running)
             self.writer.discard(running.log)
             asyncio.get_running_loop().call_later(self.remember_s, self._logs.pop, running.request.turn_id, None)
-
-    def _book(self) -> None:
-        """Write the ledger a moment after a turn's last event: nobody waits, and the next question may be here."""
-        if self._booking is None or self._booking.done():
-            self._booking = asyncio.create_task(_write_ledger(), context=contextvars.Context())
 
     async def _wait_for_turn(self, running: Running) -> TurnOutcome | None:
         """Return None when a queued turn may run, or how it ended without.
@@ -312,11 +302,6 @@ class Engine:
                     connection, turn_id, error=errors.TurnInterrupted().as_dict()
                 ):
                     logger.warning("turn %s was left behind; marked as interrupted", turn_id)
-
-
-async def _write_ledger() -> None:
-    await asyncio.sleep(BOOK_S)
-    await ledger.flush_soon()
 
 
 def _of_runner(name: str) -> Any:

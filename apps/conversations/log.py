@@ -20,6 +20,7 @@ SECOND_WATCHER_S = 0.04
 # What tells of the way to an answer may wait as long for what comes next: each frame that is sent by itself wakes
 # its reader, who works on the same machine as the turn does, or a proxy that does.
 PATIENT = {"turn.started", "step", "understanding"}
+SOON_S = 0.001  # from the moment at which a model is asked: then there is nothing else to do
 RESERVED = {"seq", "turn", "type", "at_ms"}
 
 Row = tuple[int, str, int, str]  # seq, type, at_ms, data as JSON
@@ -58,13 +59,14 @@ class TurnLog:
     """
 
     __slots__ = (
-        "_began", "_buffer", "_buffered", "_last_flush", "_loop", "_timer", "_waiters", "_waking",
+        "_began", "_buffer", "_buffered", "_last_flush", "_loop", "_name", "_timer", "_waiters", "_waking",
         "_watchers",
         "closed", "frames", "rows", "turn_id", "written",
     )  # fmt: skip
 
     def __init__(self, turn_id: UUID) -> None:
         self.turn_id = turn_id
+        self._name = str(turn_id)
         self.frames: list[str] = []
         self.rows: list[Row] = []
         self.written = 0
@@ -90,13 +92,19 @@ class TurnLog:
         """Append one event whose data is JSON already."""
         seq = len(self.frames) + 1
         at_ms = self.now_ms() if at_ms is None else at_ms
-        self.frames.append(frame(self.turn_id, seq, kind, at_ms, data))
+        self.frames.append(frame(self._name, seq, kind, at_ms, data))
         self.rows.append((seq, kind, at_ms, data))
         if kind not in PATIENT:
             self._wake()
         elif self._waking is None:
             self._waking = self._loop.call_later(WINDOW_S, self._wake)
         return seq
+
+    def send_soon(self) -> None:
+        """Let what waits leave while a model is asked, not with its first words."""
+        if self._waking is not None:
+            self._waking.cancel()
+            self._waking = self._loop.call_later(SOON_S, self._wake)
 
     def now_ms(self) -> int:
         """Return the milliseconds since the turn began."""

@@ -9,6 +9,8 @@ from apps.conversations.blocks import BlockStream
 from apps.conversations.log import TurnLog
 from apps.conversations.rendering import AnswerRenderer, anchor_of
 
+ASKS_A_MODEL = {"generate", "agent"}  # nodes that begin by it
+
 
 class TurnSink:
     """The EventSink of one turn. ``text`` is the answer so far, exactly as its tokens were sent."""
@@ -54,6 +56,8 @@ class TurnSink:
                 self._sources.update({item["n"]: rows.source_of_event(item) for item in data["sources"]})
                 self._renderer.sources.update(self._sources)
             self._log.emit(type, data)
+            if type == "step" and data.get("name") in ASKS_A_MODEL:
+                self._log.send_soon()
 
     def token(self, text: str) -> None:
         """Send more of the answer, and the blocks that it closes."""

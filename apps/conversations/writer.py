@@ -1,4 +1,4 @@
-"""One task stores the events of all turns: one insert every quarter of a second, whatever their number."""
+"""One task stores the events of all turns and the calls that they made: an insert each every quarter of a second."""
 
 import asyncio
 import logging
@@ -7,6 +7,7 @@ from uuid import UUID
 from apps.common.database import pool
 from apps.conversations import rows
 from apps.conversations.log import TurnLog
+from apps.models import ledger
 
 logger = logging.getLogger(__name__)
 
@@ -17,7 +18,7 @@ BATCH = 2_000  # events in one statement
 
 
 class EventWriter:
-    """Moves what logs have appended into rows. What could not be stored is tried again."""
+    """Moves what logs have appended, and the ledger has booked, into rows. What could not be stored is tried again."""
 
     def __init__(self) -> None:
         self._logs: dict[UUID, TurnLog] = {}
@@ -63,6 +64,9 @@ class EventWriter:
                     for log, end in news:
                         log.written = end
                     await self._announce(connection, news)
+            if ledger.is_waiting():
+                async with (await pool()).connection(timeout=CONNECT_S) as connection:
+                    await ledger.write(connection)
 
     def _news(self) -> list[tuple[TurnLog, int]]:
         """Return logs with new events and how far to store them, up to one batch."""

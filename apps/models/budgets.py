@@ -155,6 +155,11 @@ def check_now(caller: Caller) -> None:
             raise exhausted(rule, row.spent)
 
 
+def owe() -> bool:
+    """Whether ended calls gave something back that is not written."""
+    return bool(_debts)
+
+
 def settle_debts() -> None:
     """Write what ended calls gave back, or used beyond their hold. What fails is kept for later."""
     if not _debts:

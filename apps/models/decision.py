@@ -80,6 +80,13 @@ async def decide_intent(
     return replace(decided or local, usage=sum(spent, Usage()))
 
 
+def look_ahead(question: str) -> None:
+    """Begin with this process's own guess, beside what must be read before a question is decided."""
+    if question.strip():
+        guessing = asyncio.ensure_future(intent.classify(question))
+        guessing.add_done_callback(lambda done: done.cancelled() or done.exception())  # who decides hears it
+
+
 async def decide(
     model: ResolvedModel,
     *,

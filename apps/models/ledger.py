@@ -1,7 +1,8 @@
-"""The ledger of calls: booked in memory as they end, written in one statement when nobody waits.
+"""The ledger of calls: booked in memory as they end, written in one statement for all that ended meanwhile.
 
-``flush`` is called when a turn or a document is done, every few seconds in the web process, and as the
-process ends. A process that is killed loses what it had not written, seconds of it at most.
+In the web process ``write`` goes with the events of turns: four times a second, and before a turn's last event, so
+that no call of an answer that somebody has seen to its end is lost, however the process ends. ``flush`` is called
+when a document is done, every few seconds in the web process, and as a process ends.
 """
 
 import asyncio
@@ -11,8 +12,11 @@ import logging
 import threading
 from collections import deque
 from decimal import Decimal
+from typing import Any
 from uuid import UUID
 
+import orjson
+import psycopg
 from django.db import DatabaseError, InterfaceError, OperationalError, connection
 
 from apps.common.database import in_db
@@ -27,6 +31,15 @@ EVERY_S = 5.0
 KEPT = 20_000  # calls in memory while the database is away; beyond it the oldest are lost, and logged
 ROWS = 1_000  # a statement
 MOST_COST = Decimal(999_999_999)  # of one call, that the column holds
+
+FIELDS = [field for field in UsageRecord._meta.concrete_fields if not field.primary_key]
+COLUMNS = ", ".join(f'"{field.column}"' for field in FIELDS)
+TABLE = UsageRecord._meta.db_table
+# Its disk is not waited for: whoever ends a turn behind it waits for the same log.
+WRITE = f"""
+WITH written AS (INSERT INTO {TABLE} ({COLUMNS}) SELECT {COLUMNS} FROM json_populate_recordset(NULL::{TABLE}, %s::json))
+SELECT set_config('synchronous_commit', 'off', true)
+"""  # noqa: S608 (names of our own)
 
 _pending: deque[Entry] = deque()
 _writing = threading.Lock()
@@ -72,9 +85,33 @@ def flush() -> int:
     return written
 
 
+def is_waiting() -> bool:
+    """Whether calls are booked that are not written."""
+    return bool(_pending)
+
+
+async def write(connection: psycopg.AsyncConnection[Any]) -> None:
+    """Write what is booked, without a thread and without the ORM. What fails is kept for later.
+
+    Raises psycopg's OperationalError and InterfaceError: the database is away.
+    """
+    while _pending:
+        entries = [_pending.popleft() for _ in range(min(len(_pending), ROWS))]
+        rows = [{field.column: getattr(row, field.attname) for field in FIELDS} for row in map(_row, entries)]
+        try:
+            await connection.execute(WRITE, (orjson.dumps(rows, default=str).decode(),))
+        except BaseException as error:
+            _pending.extendleft(reversed(entries))
+            away = isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
+            if away or not isinstance(error, psycopg.Error):
+                raise
+            await flush_soon()  # one of them is to blame: they are written one by one
+            return
+
+
 async def flush_soon() -> None:
-    """Write what is booked, off the event loop. Never raises."""
-    if _pending:  # what budgets get back comes with calls
+    """Write what is booked and what budgets get back, off the event loop. Never raises."""
+    if _pending or budgets.owe():
         try:
             await in_db(flush)
         except Exception:

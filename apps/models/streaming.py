@@ -6,7 +6,7 @@ The SDK costs five times the CPU a token and saturates a process at a hundred tu
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Coroutine
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -51,6 +51,45 @@ class _Stopped(Exception):
     """The caller's stop event was set."""
 
 
+class _Silence:
+    """Hangs up on a vendor that says nothing for too long.
+
+    One timer for a stream, which is looked at when it is over: a time limit for each read was a twentieth of a token's
+    cost.
+    """
+
+    def __init__(self, hang_up: Callable[[], None]) -> None:
+        self.over = False
+        self._hang_up = hang_up
+        self._loop = asyncio.get_running_loop()
+        self._until = self._looks_at = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+
+    def allow(self, seconds: float) -> None:
+        """From now on so long."""
+        self._until = self._loop.time() + seconds
+        if self._timer is None or self._until < self._looks_at:
+            self.end()
+            self._arm()
+
+    def end(self) -> None:
+        """Look no more."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _arm(self) -> None:
+        self._looks_at = self._until
+        self._timer = self._loop.call_at(self._until, self._look)
+
+    def _look(self) -> None:
+        if self._loop.time() < self._until:
+            self._arm()
+        else:
+            self.over = True
+            self._hang_up()
+
+
 async def stream(model: ResolvedModel, request: ChatRequest, stop: asyncio.Event) -> AsyncGenerator[ChatDelta, None]:
     """Stream one answer. Tried again only while nothing of it has been given out.
 
@@ -89,11 +128,12 @@ async def _attempt(model: ResolvedModel, request: ChatRequest, stop: asyncio.Eve
     response = await _open(model, request, stop)
     watcher = asyncio.ensure_future(stop.wait())
     watcher.add_done_callback(lambda done: None if done.cancelled() else response.close())  # ends the read that waits
+    silence = _Silence(response.close)
     reader = DeltaReader(opened=quirks.refuses(model, "opened_thinking"))
     written: list[str] = []
     try:
         async with response:
-            async for value in _values(model, response, reader):
+            async for value in _values(model, response, reader, silence):
                 delta = reader.read(value)
                 if delta is not None:
                     written.append(delta.text + delta.reasoning)
@@ -113,6 +153,7 @@ async def _attempt(model: ResolvedModel, request: ChatRequest, stop: asyncio.Eve
         raise
     finally:
         watcher.cancel()
+        silence.end()
     if stop.is_set():
         raise _Stopped
     if reader.think.stray or reader.think.unopened:
@@ -160,7 +201,9 @@ async def _post(model: ResolvedModel, body: dict[str, Any]) -> "aiohttp.ClientRe
         raise ModelUnavailable(model=model.name, reason=first_line(error, model)) from error
 
 
-async def _values(model: ResolvedModel, response: "aiohttp.ClientResponse", reader: DeltaReader) -> AsyncIterator[Any]:
+async def _values(
+    model: ResolvedModel, response: "aiohttp.ClientResponse", reader: DeltaReader, silence: _Silence
+) -> AsyncIterator[Any]:
     """Yield the JSON values of the response, from events or from one plain body."""
     kind = response.content_type
     if kind == "text/html":
@@ -169,7 +212,7 @@ async def _values(model: ResolvedModel, response: "aiohttp.ClientResponse", read
     whole: list[bytes] | None = [] if kind == "application/json" else None
     left = STREAM_BYTES
     try:
-        while chunk := await _read(model, response, reader, first=left == STREAM_BYTES):
+        while chunk := await _read(model, response, reader, silence, first=left == STREAM_BYTES):
             left -= len(chunk)
             if left < 0:
                 raise ModelRefused(model=model.name, reason=_("its answer does not end"))
@@ -187,25 +230,25 @@ async def _values(model: ResolvedModel, response: "aiohttp.ClientResponse", read
             yield _decoded(event)
 
 
-async def _read(model: ResolvedModel, response: "aiohttp.ClientResponse", reader: DeltaReader, *, first: bool) -> bytes:
+async def _read(
+    model: ResolvedModel, response: "aiohttp.ClientResponse", reader: DeltaReader, silence: _Silence, *, first: bool
+) -> bytes:
     import aiohttp
 
     between = connections.FIRST_BYTE_S if first else connections.BETWEEN_BYTES_S  # some send the head, and then think
     limit = USAGE_GRACE_S if reader.finish_reason else between
+    silence.allow(limit)
     try:
-        async with asyncio.timeout(limit):
-            return await response.content.readany()
-    except TimeoutError:
-        if reader.finish_reason:
-            return b""
-        if first:
-            raise ModelTimeout(model=model.name, reason=_("no answer began in time")) from None
-        raise ModelTimeout(
-            model=model.name, reason=_("silent for %(seconds)d s in the middle of the answer") % {"seconds": limit}
-        ) from None
+        return await response.content.readany()
     except (aiohttp.ClientError, OSError) as error:
         if reader.finish_reason:
             return b""
+        if silence.over and first:
+            raise ModelTimeout(model=model.name, reason=_("no answer began in time")) from None
+        if silence.over:
+            raise ModelTimeout(
+                model=model.name, reason=_("silent for %(seconds)d s in the middle of the answer") % {"seconds": limit}
+            ) from None
         logger.info("the stream of %s was cut: %s", model.name, first_line(error, model))
         raise StreamBroken(model=model.name, reason=_("the connection was cut")) from error
 

@@ -66,6 +66,23 @@ def test_the_window_grows_to_sixteen_turns_and_steps_back_to_eight(turns, droppe
     assert stepping(context, state_of(*[turn("q", "a")] * turns)) == dropped
 
 
+@pytest.mark.parametrize(
+    ("tokens", "dropped"),
+    [
+        ([1_600] * 12, 0),  # 59 % of the window
+        ([1_700] * 12, 4),  # 62 %: eight stay, though they hold 42 %
+        ([15_000, *[500] * 11], 1),  # no more than has to
+        ([1_900] * 12, 0),  # eight of them hold 46 %: a step at each answer would follow
+        ([3_000] * 8, 0),  # 73 % in eight turns: they stay until the prompt is full
+        ([3_000] * 16, 8),
+    ],
+)
+def test_a_large_window_steps_back_before_but_never_below_eight_turns(tokens, dropped):
+    context, _, _ = make_context(size=lambda message: int(message["content"]))
+    turns = [[{"role": "user", "content": 0}, {"role": "assistant", "content": n}] for n in tokens]
+    assert stepping(context, state_of(*turns)) == dropped
+
+
 def test_a_conversation_whose_checkpoint_was_lost_is_measured_by_its_own_size():
     rebuilt = [{"role": "user", "content": "x"}]
     context, _, _ = make_context(rebuilt=rebuilt)

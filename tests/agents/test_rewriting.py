@@ -16,6 +16,7 @@ FRUEHER = "Q: 阿特拉斯报告是谁写的？\nA: 陈玛丽写了阿特拉斯�
         ("What are the most popular recent reports?", "What are the most popular recent reports?"),
         ("她什么时候发表的？", "陈玛丽什么时候发表阿特拉斯报告的？"),
         ("那最近的报告呢？", "最近的阿特拉斯报告是谁写的？"),
+        ("How long is her missing paper?", "How long is her Atlas report?"),
     ],
 )
 def test_restoring_is_accepted(question, rewrite):
@@ -42,6 +43,8 @@ def test_restoring_is_accepted(question, rewrite):
             "What did she say to Borealis about how long the pumps last in cold water near the coast?",
             "What did Maria Chen say about how long the pumps last in cold water near the coast?",
         ),
+        ("Where is the final printed paper?", "Where is the Atlas paper?"),
+        ("How long is her missing paper?", "How long is her memorandum?"),
         ("When?", ""),
         ("When?", "When?\nThe answer is 2023."),
     ],

@@ -70,10 +70,11 @@ class DeltaReader:
         return rest, self.calls.calls(), "tool_calls"
 
     def _read_delta(self, delta: dict[str, Any]) -> ChatDelta | None:
-        self.calls.feed(delta.get("tool_calls"))
+        if "tool_calls" in delta:
+            self.calls.feed(delta["tool_calls"])
         reasoning = ""
         for name in REASONING_FIELDS:
-            if reasoning := _text(delta.get(name)):
+            if name in delta and (reasoning := _text(delta[name])):
                 break
         self._reasons_beside = self._reasons_beside or bool(reasoning)
         text = _text(delta.get("content"))

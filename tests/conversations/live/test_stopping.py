@@ -18,24 +18,34 @@ FETCH = call("web_fetch", {"url": "https://slow.example/"}, "k1")
 
 
 @pytest.mark.parametrize(
-    ("power", "question", "asked"),
-    [("read_page", "What does https://slow.example/ say?", FETCH), ("search", QUESTION, SEARCH)],
-    ids=["web_fetch", "doc_retrieval"],
+    ("power", "question", "asked", "in_thread"),
+    [
+        ("read_page", "What does https://slow.example/ say?", FETCH, False),
+        ("search", QUESTION, SEARCH, False),
+        ("search", QUESTION, SEARCH, True),
+    ],
+    ids=["web_fetch", "doc_retrieval", "in a thread, which nothing can end"],
 )
 async def test_stop_inside_a_tool(
-    server, session, people, scripted_model, settings, monkeypatch, tab, power, question, asked  # noqa: F811
+    server, session, people, scripted_model, settings, monkeypatch, tab, power, question, asked, in_thread  # noqa: F811
 ):  # fmt: skip
-    begun, ended = threading.Event(), threading.Event()
+    begun, ended, released, worked = (threading.Event() for _ in range(4))
+
+    def works():
+        begun.set()
+        released.wait(60)
+        worked.set()
+        raise RuntimeError("nobody waits for this any more")
 
     async def hangs(*args, **options):
         begun.set()
         try:
-            await asyncio.sleep(3600)
+            await (asyncio.to_thread(works) if in_thread else asyncio.sleep(3600))
         finally:
             ended.set()
 
     def web():
-        values = {"name": f"Web {power}", "tools": ["web_fetch", "doc_retrieval"]}
+        values = {"name": f"Web {power} {in_thread}", "tools": ["web_fetch", "doc_retrieval"]}
         agent = editing.create_agent(workspace=people.acme, values=values, actor=people.ann)
         return start_conversation(workspace=people.acme, actor=people.ann, agent=agent)
 
@@ -52,6 +62,8 @@ async def test_stop_inside_a_tool(
         end = await one.turn()
         assert end["status"] == "stopped"
         assert ended.is_set()  # not left to its own limit of 45 s
+        assert not worked.is_set()  # nor is a thread waited for; what it comes to is nobody's
+        released.set()
         assert one.text == "Let me look."
         assert await in_db(lambda: Message.objects.get(pk=end["message"]).text) == "Let me look."
         [finished] = [frame for frame in one.frames if frame["type"] == "tool.finished"]

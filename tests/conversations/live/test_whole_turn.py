@@ -9,6 +9,7 @@ from apps.common.database import in_db
 from apps.conversations.engine import ENGINE
 from apps.conversations.frames import EVENTS
 from apps.conversations.models import Message
+from apps.models import ledger
 from apps.models.models import UsageRecord
 from tests.conversations.live.client import Tab
 from tests.vendor import Reply
@@ -81,23 +82,36 @@ async def test_a_vendor_that_repeats_the_key_puts_it_into_no_frame(tab, scripted
     assert CANARY not in json.dumps(one.frames)
 
 
-async def test_a_turns_calls_are_in_the_ledger_when_it_has_ended(tab, scripted_model, conversation, server):
-    scripted_model.script([Reply("Hello!")])
+async def test_a_turns_calls_are_in_the_ledger_before_its_end_is_told(tab, scripted_model, conversation, monkeypatch):
+    """As if the process died with the last frame: what is written later does not count. What failed comes next time."""
+
+    def late():
+        raise AssertionError("the ledger was left to be written behind the answer")
+
+    monkeypatch.setattr(ledger, "flush", late)
+    scripted_model.script([Reply("Hello!"), Reply("Hello again!")])
     async with tab() as one:
         await one.ask("Hello")
         end = await one.turn()
         rows = await in_db(_booked, conversation.pk)
-        for _ in range(50):
-            if rows:
+        assert [(row.purpose, row.model, row.outcome) for row in rows][-1:] == [
+            ("answer", "openai_compatible:scripted-chat", "ok")
+        ]
+        assert {(str(row.turn_id), row.workspace_id, row.user_id) for row in rows} == {
+            (end["turn"], conversation.workspace_id, conversation.owner_id)
+        }
+        with monkeypatch.context() as broken:
+            broken.setattr(ledger, "WRITE", "SELECT 1 / 0, %s::json")  # no call may be lost, no answer held up for it
+            broken.setattr(ledger, "flush", lambda: 0)
+            await one.ask("Hello")
+            assert (await one.turn())["status"] == "succeeded"
+            assert len(await in_db(_booked, conversation.pk)) == len(rows)
+        for _ in range(100):
+            if len(found := await in_db(_booked, conversation.pk)) > len(rows):
                 break
-            await asyncio.sleep(0.05)  # the ledger is written behind the last frame
-            rows = await in_db(_booked, conversation.pk)
-    assert [(row.purpose, row.model, row.outcome) for row in rows][-1:] == [
-        ("answer", "openai_compatible:scripted-chat", "ok")
-    ]
-    assert {(str(row.turn_id), row.workspace_id, row.user_id) for row in rows} == {
-        (end["turn"], conversation.workspace_id, conversation.owner_id)
-    }
+            await asyncio.sleep(0.05)
+        assert found[-1].tokens_in == 10
+        assert len(found) == 2 * len(rows)  # each once
 
 
 def _booked(conversation_id):
