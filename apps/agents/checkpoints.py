@@ -171,10 +171,10 @@ class TurnSaver(AsyncPostgresSaver):
         if value["pending_writes"]:
             return await super()._load_checkpoint_tuple(value)
         place = {name: value[name] for name in ("thread_id", "checkpoint_ns", "checkpoint_id")}
-        checkpoint = value["checkpoint"]
-        values = {**(checkpoint.get("channel_values") or {}), **self._load_blobs(value["channel_values"])}
-        config: RunnableConfig = {"configurable": place}
-        return CheckpointTuple(config, {**checkpoint, "channel_values": values}, value["metadata"], None, [])
+        checkpoint: Checkpoint = value["checkpoint"]
+        small = checkpoint.get("channel_values") or {}
+        checkpoint["channel_values"] = {**small, **self._load_blobs(value["channel_values"])}
+        return CheckpointTuple({"configurable": place}, checkpoint, value["metadata"], None, [])
 
     async def aput(
         self,
