@@ -103,11 +103,11 @@ def scarce(legs: Legs, terms: Collection[str]) -> frozenset[str]:
     return frozenset(named[0] if named else terms)
 
 
-def foreign(query: str, width: float) -> bool:
-    """Whether a passage of that ``width`` is in another script than the question; a mixed one is not."""
+def foreign(query: str, widths: Sequence[float]) -> list[bool]:
+    """Whether passages of those ``widths`` are in another script than the question; mixed ones are not."""
     if len(query.encode()) > CHINESE_QUESTION * len(query):
-        return width < LATIN
-    return width > CHINESE
+        return [width < LATIN for width in widths]
+    return [width > CHINESE for width in widths]
 
 
 def fused(
@@ -132,47 +132,57 @@ def fused(
         watched: a passage that is traced although no leg proposed it; it comes last, lost at "legs".
         beyond: its rows that are ``too_far_down``; they change nothing but its trace.
     """
-    candidates: dict[UUID, Candidate] = {}
-    scored: dict[str, Scored[UUID]] = {}
-    beyond_words = {row["chunk_id"] for rows in legs.values() for row in rows if foreign(query, row["width"])}
+    places: dict[UUID, int] = {}  # an id's hash is made anew each time it is asked: numbers stand for them
+    numbers = {name: [places.setdefault(row["chunk_id"], len(places)) for row in rows] for name, rows in legs.items()}
+    scored: dict[str, Scored[int]] = {}
+    mute: set[int] = set()
     tops = {"lexical": min(1.0, coverage(legs) / FULL)}
     for name, rows in legs.items():
-        for row in rows:
-            known = candidates.setdefault(row["chunk_id"], Candidate(row["chunk_id"], row["knowledge_base_id"]))
-            known.ranks[name], known.scores[name] = int(row["rank"]), float(row["score"])
-        scores = {row["chunk_id"]: float(row.get("even", row["score"])) for row in rows}
+        beyond_words = foreign(query, [row["width"] for row in rows])
+        mute.update(number for number, is_foreign in zip(numbers[name], beyond_words, strict=True) if is_foreign)
+        numbered = list(zip(numbers[name], rows, strict=True))
+        scores = {number: float(row.get("even", row["score"])) for number, row in numbered}
         complete = name != "vector" and len(rows) < DEPTH  # what has none of the words has no score, which is 0
         floor = 0.0 if complete else min(scores.values(), default=0.0)
-        named = [row["chunk_id"] for row in rows if row["rank"] <= proposed]
-        scored[name] = Scored(scores, named, floor, tops.get(name, 1.0), () if name == "vector" else beyond_words)
+        named = [number for number, row in numbered if row["rank"] <= proposed]
+        scored[name] = Scored(scores, named, floor, tops.get(name, 1.0), () if name == "vector" else mute)
+    proposals = {number for leg in scored.values() for number in leg.candidates}
+    traced = places.setdefault(watched, len(places)) if watched is not None else -1
+    candidates: dict[int, Candidate] = {}
+    for name, rows in legs.items():
+        for number, row in zip(numbers[name], rows, strict=True):
+            if number in proposals or number == traced:
+                known = candidates.get(number)
+                if known is None:
+                    known = candidates[number] = Candidate(row["chunk_id"], row["knowledge_base_id"])
+                known.ranks[name], known.scores[name] = int(row["rank"]), float(row["score"])
     _score(scored, candidates, profiles)
-    proposals = {chunk_id for leg in scored.values() for chunk_id in leg.candidates}
     found = sorted((candidates[one] for one in proposals), key=lambda one: (-one.score, str(one.chunk_id)))
     for row in (beyond or {}).values():
-        known = candidates.setdefault(row["chunk_id"], Candidate(row["chunk_id"], row["knowledge_base_id"]))
-        known.beyond = beyond or {}
-    if watched in candidates and watched not in proposals:
-        candidates[watched].lost_at = "legs"
-        found.append(candidates[watched])
+        if traced not in candidates:
+            candidates[traced] = Candidate(row["chunk_id"], row["knowledge_base_id"])
+        candidates[traced].beyond = beyond or {}
+    if traced in candidates and traced not in proposals:
+        candidates[traced].lost_at = "legs"
+        found.append(candidates[traced])
     return found
 
 
-def _score(scored: Mapping[str, Scored[UUID]], candidates: Mapping[UUID, Candidate], profiles: Profiles) -> None:
+def _score(scored: Mapping[str, Scored[int]], candidates: Mapping[int, Candidate], profiles: Profiles) -> None:
     """Fuse once for each set of weights, over all candidates, and take each passage's score by its own base's."""
-    own = {base: profile.weights for base, profile in profiles.own.items()}
-    for weights in {profiles.whole.weights, *own.values()}:
+    for weights in {profiles.whole.weights, *(profile.weights for profile in profiles.own.values())}:
         shares = weights.model_dump()
         if profiles.whole.fusion == "rrf":
             ranked = reciprocal_rank_fusion({name: leg.candidates for name, leg in scored.items()}, weights=shares)
             scores, parts = dict(ranked), {}
         else:
             parts = parts_of(scored, weights=shares)
-            scores = {chunk_id: total(each) for chunk_id, each in parts.items()}
-        for chunk_id, score in scores.items():
-            candidate = candidates[chunk_id]
-            if profiles.of(candidate.knowledge_base_id).weights == weights:
+            scores = {number: total(each) for number, each in parts.items()}
+        for number, score in scores.items():
+            candidate = candidates[number]
+            if not profiles.own or profiles.of(candidate.knowledge_base_id).weights == weights:
                 candidate.score = candidate.scores["fusion"] = score
-                candidate.parts = parts.get(chunk_id, {})
+                candidate.parts = parts.get(number, {})
 
 
 def joined(first: Sequence[Candidate], others: Iterable[Sequence[Candidate]]) -> list[Candidate]:

@@ -7,6 +7,8 @@ from typing import Generic, TypeVar
 
 Id = TypeVar("Id")
 
+DOUBT = 0.35  # measured: docs/decisions/fusion.md
+
 
 @dataclass(frozen=True, slots=True)
 class Scored(Generic[Id]):
@@ -15,7 +17,8 @@ class Scored(Generic[Id]):
     ``scores`` may reach further down than ``candidates``, so that a passage that another retriever
     brings has its true score here too. ``floor`` is the score of everything that is not in it. ``top``
     is what its best is worth, 0 to 1: the best of weak matches is no full one. Of ``mute`` ids it cannot know much, as
-    words cannot of passages in another language: there the other retrievers' verdict stands where it is the better one.
+    words cannot of passages in another language: there the other retrievers' verdict stands where it is the better one,
+    doubted where this retriever found something good elsewhere.
     """
 
     scores: Mapping[Id, float]
@@ -95,7 +98,10 @@ def convex_combination(legs: Mapping[str, Scored[Id]], *, weights: Mapping[str, 
 
 
 def parts_of(legs: Mapping[str, Scored[Id]], *, weights: Mapping[str, float]) -> dict[Id, dict[str, Part]]:
-    """Return what each retriever gives to each passage's score, see ``convex_combination``; the shares add up to 1."""
+    """Return what each retriever gives to each passage's score, see ``convex_combination``.
+
+    The shares add up to 1, less what is doubted where one is mute.
+    """
     if any(weight < 0 for weight in weights.values()):
         raise ValueError("weights must not be negative")
     present = {name: leg for name, leg in legs.items() if leg.candidates}
@@ -107,25 +113,30 @@ def parts_of(legs: Mapping[str, Scored[Id]], *, weights: Mapping[str, float]) ->
         for candidate, score in zip(union, stretched([leg.scores.get(one, leg.floor) for one in union]), strict=True):
             parts[candidate][name] = Part(share, leg.top * score)
     for candidate, own in parts.items():
-        mute = {name for name in own if candidate in present[name].mute}
+        mute = {name: present[name].top for name in own if candidate in present[name].mute}
         if mute and len(mute) < len(own):
             parts[candidate] = _without(own, mute)
     return parts
 
 
-def _without(parts: Mapping[str, Part], mute: Collection[str]) -> dict[str, Part]:
-    """Leave out what mute retrievers say unless it is better than what the others do."""
+def _without(parts: Mapping[str, Part], mute: Mapping[str, float]) -> dict[str, Part]:
+    """Leave out what mute retrievers say unless it is better than what the others do.
+
+    The stronger the best of one that is left out is elsewhere, the more it is doubted that the answer is here: all
+    shares shrink, by up to DOUBT of its own.
+    """
     heard = {name: part for name, part in parts.items() if name not in mute}
     share = sum(part.share for part in heard.values())
     verdict = total(heard) / share if share else 0.0
-    heard |= {name: parts[name] for name in mute if parts[name].score > verdict}
+    heard |= {name: parts[name] for name, top in mute.items() if parts[name].score > verdict * (1 - DOUBT * top)}
     share = sum(part.share for part in heard.values()) or 1.0
-    return {name: Part(part.share / share, part.score) for name, part in heard.items()}
+    left = 1 - DOUBT * sum(parts[name].share * top for name, top in mute.items() if name not in heard)
+    return {name: Part(left * part.share / share, part.score) for name, part in heard.items()}
 
 
 def total(parts: Mapping[str, Part]) -> float:
     """Return the score that parts add up to."""
-    return sum(part.share * part.score for part in parts.values())
+    return sum([part.share * part.score for part in parts.values()])
 
 
 def stretched(scores: Sequence[float]) -> list[float]:

@@ -1,7 +1,7 @@
 """What a search returns: plain values that cross into the graph, the pages and the API."""
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 from uuid import UUID
 
 
@@ -52,6 +52,13 @@ class Trace:
     lost_at: str = ""
 
 
+class Traced(Protocol):
+    """A candidate that can tell how it fared."""
+
+    def trace(self) -> Trace:
+        """Return it."""
+
+
 @dataclass(frozen=True, slots=True)
 class SearchResult:
     """Passages, best first, and how they were found.
@@ -59,7 +66,7 @@ class SearchResult:
     ``degraded`` names the parts that failed while others answered: a leg, "rerank", "expansion",
     "profile". ``empty_reason`` says why there is nothing: "no_base" (none selected, or none of them
     readable), "nothing_indexed", "filter", "threshold", "no_match". ``reranked_by`` names what put the passages
-    into their order, "" where it is the fused one. ``traces`` holds every candidate.
+    into their order, "" where it is the fused one.
     """
 
     passages: tuple[Passage, ...]
@@ -68,4 +75,9 @@ class SearchResult:
     empty_reason: str = ""
     reranked_by: str = ""
     expanded: tuple[str, ...] = ()  # the questions that were asked besides
-    traces: tuple[Trace, ...] = ()
+    candidates: tuple[Traced, ...] = ()
+
+    @property
+    def traces(self) -> tuple[Trace, ...]:
+        """Return how each candidate fared; put together when somebody asks, which hardly anybody does."""
+        return tuple(candidate.trace() for candidate in self.candidates)

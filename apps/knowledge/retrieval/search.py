@@ -343,9 +343,9 @@ class _Search:
         self, stage: str, before: list[Candidate], after: list[Candidate], began: float | None = None
     ) -> list[Candidate]:
         """Note who did not survive a stage."""
-        kept = {candidate.chunk_id for candidate in after}
+        kept = {id(candidate) for candidate in after}
         for candidate in before:
-            if candidate.chunk_id not in kept and not candidate.lost_at:
+            if not candidate.lost_at and id(candidate) not in kept:
                 candidate.lost_at = stage
         self._note(stage, perf_counter() if began is None else began, len(before), len(after))
         return after
@@ -362,5 +362,5 @@ class _Search:
             reason,
             self.reranked_by,
             self.expanded,
-            tuple(candidate.trace() for candidate in self.traced.values()),
+            tuple(self.traced.values()),
         )
