@@ -16,6 +16,7 @@ from threading import Lock
 from typing import Any
 
 from apps.knowledge.parsers.illustrations import without_references
+from apps.knowledge.parsers.links import without_addresses
 
 # Levels are those of models.Chunk: 0 a parent passage, 1 a child.
 # Vectors: the passage says what it is about, the child where in it; search takes the mean of the
@@ -119,14 +120,19 @@ def title_of(document_name: str, heading: str) -> str:
     return f"{name} > {heading}" if heading else name
 
 
+def said(markdown: str) -> str:
+    """Return what a passage says: pictures and links by their words, without names and addresses."""
+    return without_addresses(without_references(markdown))
+
+
 def embedding_input(document_name: str, heading: str, text: str) -> str:
     """Return what is embedded for a chunk: its title line, then its text."""
-    return f"{title_of(document_name, heading)}\n{without_references(text)}"
+    return f"{title_of(document_name, heading)}\n{said(text)}"
 
 
 def lexical_input(document_name: str, heading: str, text: str) -> str:
     """Return the text whose postings a passage gets: words of its name and headings find it too."""
-    return f"{title_of(document_name, heading)}\n{without_references(text)}"
+    return f"{title_of(document_name, heading)}\n{said(text)}"
 
 
 def _cjk_terms(run: str) -> Iterator[tuple[str, bool]]:

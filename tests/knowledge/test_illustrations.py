@@ -79,6 +79,14 @@ def test_word_keeps_its_pictures_where_they_stand_each_once():
     assert parsed.metadata["pictures_left_out"] == 1
 
 
+def test_a_picture_that_is_damaged_in_its_package_is_counted():
+    data = word(p("Before.") + run(blip("chart", "a chart")) + p("After."), chart=CHART)
+    at = data.index(CHART[:40]) if CHART[:40] in data else data.index(b"word/media/chart") + 60
+    parsed = sandboxed(data[:at] + bytes(20) + data[at + 20 :], "a.docx")
+    assert parsed.markdown == "Before.\n\na chart\n\nAfter."
+    assert parsed.metadata["pictures_left_out"] == 1
+
+
 def test_what_is_written_on_pictures_is_found_where_they_stand():
     cell = f"<w:tbl><w:tr><w:tc>{p('a')}</w:tc><w:tc>{run(blip('second'))}</w:tc></w:tr></w:tbl>"
     second = saved(page("Loss 1234", size=(300, 90)))

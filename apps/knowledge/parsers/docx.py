@@ -12,6 +12,7 @@ from typing import Any, BinaryIO
 from apps.common.text import legible
 from apps.knowledge.parsers.docx_styles import Numbering, Styles, child, local, number, value
 from apps.knowledge.parsers.illustrations import illustrate, without_file_name
+from apps.knowledge.parsers.links import linked, without_addresses
 from apps.knowledge.parsers.packages import Package
 from apps.knowledge.parsers.parsed import Parsed, ParseFailure
 from apps.knowledge.parsers.properties import core_properties
@@ -53,7 +54,7 @@ class _Reader:
 
     def __init__(self, package: Package, main: str) -> None:
         self.package, self.main = package, main
-        self.relations = package.relations(main)
+        self.relations, self.links = package.relations(main), package.links(main)
         parts = dict(self.relations.values())
         self.styles = Styles(package.xml(parts["styles"]) if "styles" in parts else None)
         self.numbering = Numbering(package.xml(parts["numbering"]) if "numbering" in parts else None)
@@ -128,6 +129,7 @@ class _Reader:
         label, depth = self.label(properties, style)
         if text and 1 <= level <= 6:
             self.styled = True
+            text = without_addresses(text)
             self.add(f"{'#' * level} {_one_line(f'{label} {text}' if label not in ('', '-') else text)}")
         elif text and label:
             index = self.add(f"{'  ' * depth}{label} {text}")
@@ -221,6 +223,9 @@ class _Reader:
                 yield f"[^{len(self.notes)}]"
             elif name == "txbxContent":
                 boxes.append(element)
+            elif name == "hyperlink":
+                words = "".join(self.inline(element, boxes))
+                yield linked(words, self.links.get(value(element, "id"))) if self.inside else words
             elif name == "docPr":
                 self.words = value(element, "descr")
             elif name in ("blip", "imagedata"):

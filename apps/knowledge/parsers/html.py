@@ -6,6 +6,7 @@ import io
 import re
 from collections.abc import Callable
 from typing import Any, BinaryIO
+from urllib.parse import urljoin
 
 from bs4 import BeautifulSoup, Comment, Tag
 from bs4.builder import ParserRejectedMarkup
@@ -15,6 +16,7 @@ from markdownify import MarkdownConverter
 from apps.common.text import legible
 from apps.knowledge.parsers.encodings import decode
 from apps.knowledge.parsers.illustrations import illustrate, wanted
+from apps.knowledge.parsers.links import linked
 from apps.knowledge.parsers.parsed import Parsed, ParseFailure, tidy
 from apps.knowledge.parsers.properties import facts
 from apps.knowledge.parsers.tables import markdown_table
@@ -27,6 +29,7 @@ DROPPED = (
 NOT_CONTENT = frozenset({"navigation", "search", "banner", "contentinfo", "menu", "menubar", "toolbar"})
 HIDDEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.I)
 LARGEST_SPAN = 100
+HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
 PROPERTIES = {
     "author": "author",
     "article:author": "author",
@@ -41,14 +44,23 @@ Find = Callable[[str], bytes | None]
 class _Converter(MarkdownConverter):
     """Tables by our own rule, so that merged cells repeat their text and every row stands alone."""
 
-    def __init__(self, find: Find, **options: Any) -> None:
+    def __init__(self, find: Find, base: str, **options: Any) -> None:
         super().__init__(**options)
-        self.find = find
+        self.find, self.base = find, base
 
     def convert_table(self, el: Tag, text: str, parent_tags: set[str]) -> str:
         caption = el.find("caption")
         above = f"{caption.get_text(' ', strip=True)}\n\n" if caption else ""
         return f"\n\n{above}{markdown_table(_grid(el))}\n\n"
+
+    def convert_a(self, el: Tag, text: str, parent_tags: set[str]) -> str:
+        address = str(el.get("href") or "").strip()
+        if address.startswith("#") or not HEADINGS.isdisjoint(parent_tags):
+            return text
+        try:
+            return linked(text, urljoin(self.base, address))
+        except ValueError:  # an address that is none
+            return text
 
     def convert_img(self, el: Tag, text: str, parent_tags: set[str]) -> str:
         source = str(el.get("src") or "")
@@ -68,13 +80,14 @@ def parse_html(file: BinaryIO, *, find: Find = lambda source: None) -> Parsed:
         raise ParseFailure("broken_file") from error
     title = " ".join(soup.title.get_text().split())[:300] if soup.title else ""
     said = _properties(soup, title)
+    base = _address(soup)
     _clean(soup)
     content = _main(soup)
     converter = _Converter(
         find,
+        base,
         heading_style="ATX",
         bullets="-",
-        strip=["a"],
         escape_asterisks=False,
         escape_underscores=False,
         escape_misc=False,
@@ -97,6 +110,12 @@ def _properties(soup: BeautifulSoup, title: str) -> dict[str, str]:
         if name in PROPERTIES:
             found.append((PROPERTIES[name], str(one.get("content") or "")))
     return facts(found)
+
+
+def _address(soup: BeautifulSoup) -> str:
+    """Return the address from which the page's own links go on, as far as it says so."""
+    found = soup.base or soup.find("link", rel="canonical")
+    return str(found.get("href") or "") if isinstance(found, Tag) else ""
 
 
 def fragment_to_markdown(data: bytes, find: Find = lambda source: None) -> str:

@@ -94,6 +94,12 @@ def illustrate(data: bytes | None, words: str = "", *, page: int | None = None) 
     return album.add(data, words, page) if album is not None and data else words
 
 
+def leave_out() -> None:
+    """Count a picture that stands here and cannot be kept: damaged where it is packed, or too large."""
+    if album := _album.get():
+        album.left_out += 1
+
+
 def without_file_name(words: str) -> str:
     """Return what a picture's author says of it, "" where a program put the file's name there."""
     return "" if FILE_NAME.search(words) else words

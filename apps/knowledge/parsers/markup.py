@@ -9,6 +9,7 @@ from typing import BinaryIO
 
 from apps.common.text import legible
 from apps.knowledge.parsers.encodings import decode
+from apps.knowledge.parsers.links import linked, without_addresses
 from apps.knowledge.parsers.parsed import Parsed, ParseFailure, tidy
 
 RST_RULE = re.compile(r"([=\-~`^\"'#*+:.<>_])\1{2,}[ \t]*$")
@@ -24,7 +25,7 @@ TEX_LEVELS = {"title": 1, "part": 1, "chapter": 1, "section": 2, "subsection": 3
 TEX_ARGUMENT = re.compile(
     r"\\(?:textbf|textit|emph|texttt|underline|textsc|textrm|textsf|url|caption|footnote)\{([^{}]*)\}"
 )
-TEX_LINK = re.compile(r"\\href\{[^{}]*\}\{([^{}]*)\}")
+TEX_LINK = re.compile(r"\\href\{([^{}]*)\}\{([^{}]*)\}")
 TEX_SILENT = re.compile(
     r"\\(?:begin|end|label|usepackage|documentclass|bibliographystyle|vspace|hspace|pagestyle)(?:\[[^\[\]]*\])?\{[^{}]*\}"
     r"(?:\[[^\[\]]*\])?|\\(?:maketitle|centering|noindent|newpage|clearpage|tableofcontents|hline|toprule|midrule|bottomrule)\b"
@@ -107,13 +108,17 @@ def _org(lines: list[str]) -> Iterator[str]:
             begins = key.group(1).lower().startswith("begin")
             yield f"```{key.group(2).split()[0] if begins and key.group(2).split() else ''}"
         elif heading := ORG_HEADING.match(line):
-            yield from ("", f"{'#' * min(len(heading.group(1)) + 1, 6)} {_org_links(heading.group(2))}", "")
+            yield from (
+                "",
+                f"{'#' * min(len(heading.group(1)) + 1, 6)} {without_addresses(_org_links(heading.group(2)))}",
+                "",
+            )
         else:
             yield _org_links(line)
 
 
 def _org_links(text: str) -> str:
-    return ORG_LINK.sub(lambda link: link.group(2) or link.group(1), text)
+    return ORG_LINK.sub(lambda link: linked(link.group(2) or link.group(1), link.group(1)), text)
 
 
 def _tex(text: str) -> str:
@@ -123,7 +128,7 @@ def _tex(text: str) -> str:
         body = body.partition("\\begin{document}")[2].partition("\\end{document}")[0]
         if title:
             body = f"{title.group(0)}\n{body}"
-    body = TEX_LINK.sub(r"\1", body)
+    body = TEX_LINK.sub(lambda link: linked(link.group(2), link.group(1)), body)
     for _ in range(4):  # one inside the other
         body = TEX_ARGUMENT.sub(r"\1", body)
     body = TEX_HEADING.sub(

@@ -6,6 +6,7 @@ from typing import Any, BinaryIO
 from apps.common.text import legible
 from apps.knowledge.parsers.docx_styles import child, local, number, value
 from apps.knowledge.parsers.illustrations import illustrate
+from apps.knowledge.parsers.links import linked, without_addresses
 from apps.knowledge.parsers.odf_locks import is_locked, unlocked
 from apps.knowledge.parsers.packages import Package
 from apps.knowledge.parsers.parsed import Parsed, ParseFailure, tidy
@@ -71,7 +72,7 @@ class _Reader:
             name = local(element)
             if name == "h":
                 level = min(max(number(value(element, "outline-level"), 1), 1), 6)
-                text = " ".join(self.line(element, depth).split())
+                text = without_addresses(" ".join(self.line(element, depth).split()))
                 self.add(f"{'#' * level} {text}" if text else "")
             elif name == "p":
                 self.add(self.line(element, depth).strip())
@@ -151,6 +152,8 @@ class _Reader:
                 pieces.append("" if body is None else f" ({' '.join(self.line(body, depth + 1).split())})")
             elif name == "image":
                 pieces.append(self.picture(element))
+            elif name == "a":
+                pieces.append(linked(self.line(element, depth + 1), value(element, "href")))
             elif name in ("p", "h", "text-box", "list", "list-item"):
                 pieces.append(f" {self.line(element, depth + 1)} ")
             elif name and name not in GONE:

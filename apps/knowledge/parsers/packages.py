@@ -6,7 +6,7 @@ from typing import Any, BinaryIO
 
 from lxml import etree
 
-from apps.knowledge.parsers.illustrations import LARGEST, MOST_BYTES, wanted
+from apps.knowledge.parsers.illustrations import LARGEST, MOST_BYTES, leave_out, wanted
 from apps.knowledge.parsers.parsed import ParseFailure
 
 MOST_ENTRIES = 5_000
@@ -81,27 +81,43 @@ class Package:
             return None
         info = self._zip.getinfo(actual)
         if info.flag_bits & 1 or info.file_size > LARGEST or self._pictures > MOST_BYTES:
+            leave_out()
             return None
         try:
             with self._zip.open(info) as part:
-                data = part.read(LARGEST + 1)
+                data: bytes | None = part.read(LARGEST + 1)
         except (zipfile.BadZipFile, OSError, EOFError, ValueError, NotImplementedError, zlib.error):
+            data = None
+        if data is None or len(data) > LARGEST:
+            leave_out()
             return None
         self._pictures += len(data)
-        return data if len(data) <= LARGEST else None
+        return data
 
     def xml(self, name: str) -> Any | None:
         """Return the root element of an XML part, None if there is none. See ``parse_xml``."""
         data = self.read(name)
         return None if data is None else parse_xml(data)
 
-    def relations(self, part: str) -> dict[str, tuple[str, str]]:
-        """Return a part's relations: id -> (kind, the last word of its type; target inside the package)."""
+    def links(self, part: str) -> dict[str, str]:
+        """Return what a part links to outside the package: id -> address."""
+        return {
+            relation.get("Id", ""): relation.get("Target", "")
+            for relation in self._relations(part)
+            if relation.get("TargetMode") == "External" and relation.get("Type", "").endswith("/hyperlink")
+        }
+
+    def _relations(self, part: str) -> list[Any]:
         folder, _, name = part.rpartition("/")
         root = self.xml(f"{folder}/_rels/{name}.rels" if folder else f"_rels/{name}.rels")
+        return [relation for relation in (() if root is None else root) if isinstance(relation.tag, str)]
+
+    def relations(self, part: str) -> dict[str, tuple[str, str]]:
+        """Return a part's relations: id -> (kind, the last word of its type; target inside the package)."""
+        folder = part.rpartition("/")[0]
         found: dict[str, tuple[str, str]] = {}
-        for relation in () if root is None else root:
-            if not isinstance(relation.tag, str) or relation.get("TargetMode") == "External":
+        for relation in self._relations(part):
+            if relation.get("TargetMode") == "External":
                 continue
             target = relation.get("Target", "")
             path = target.lstrip("/") if target.startswith("/") or not folder else f"{folder}/{target}"

@@ -4,12 +4,13 @@ Walks the XML by local names. Shapes come in the order of the file, which is tha
 groups are walked into, and no text is glued to its neighbour's.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, BinaryIO
 
 from apps.common.text import legible
 from apps.knowledge.parsers.docx_styles import child, local, number, value
 from apps.knowledge.parsers.illustrations import illustrate, without_file_name
+from apps.knowledge.parsers.links import linked, without_addresses
 from apps.knowledge.parsers.packages import Package
 from apps.knowledge.parsers.parsed import Parsed, ParseFailure, tidy
 from apps.knowledge.parsers.properties import core_properties
@@ -76,7 +77,7 @@ class _Slide:
 
     def __init__(self, package: Package, path: str, number: int) -> None:
         self.package, self.path, self.number = package, path, number
-        self.relations = package.relations(path)
+        self.relations, self.links = package.relations(path), package.links(path)
         self.title = ""
         self.found: list[str] = []
 
@@ -87,7 +88,7 @@ class _Slide:
         if tree is not None:
             self.shapes(tree)
         if not self.title and self.found and _may_be_title(self.found[0]):
-            self.title = self.found.pop(0)
+            self.title = without_addresses(self.found.pop(0))
         parts = [f"## {' '.join(self.title.split())}"] if self.title else []
         return [*parts, *self.found, *self.beside()]
 
@@ -116,9 +117,9 @@ class _Slide:
         body = child(element, "txBody")
         if body is None or kind in UNSAID or (kind == "dt" and any(local(one) == "fld" for one in body.iter())):
             return
-        paragraphs = list(_paragraphs(body))
+        paragraphs = list(_paragraphs(body, self.links))
         if kind in TITLES and not self.title:
-            self.title = " ".join(text for _, text in paragraphs)
+            self.title = without_addresses(" ".join(text for _, text in paragraphs))
         elif kind in ("body", "obj") and len(paragraphs) > 1:
             self.add("\n".join(f"{'  ' * level}- {' '.join(text.split())}" for level, text in paragraphs))
         else:
@@ -129,7 +130,7 @@ class _Slide:
         data = child(element, "graphic", "graphicData")
         for one in () if data is None else data:
             if local(one) == "tbl":
-                self.add(_table(one))
+                self.add(_table(one, self.links))
             elif local(one) == "chart":
                 self.add(_chart(self.part(_relation(one))))
             elif local(one) == "relIds":
@@ -171,29 +172,32 @@ class _Slide:
             self.found.append(text.strip("\n"))
 
 
-def _paragraphs(body: Any) -> Iterator[tuple[int, str]]:
+def _paragraphs(body: Any, links: Mapping[str, str]) -> Iterator[tuple[int, str]]:
     """Yield (indentation level, text) of paragraphs with text."""
     for element in body:
         if local(element) != "p":
             continue
         properties = child(element, "pPr")
-        text = "".join(_runs(element)).strip()
+        text = "".join(_runs(element, links)).strip()
         if text:
             yield min(max(number(value(properties, "lvl")), 0), 8), text
 
 
-def _runs(element: Any) -> Iterator[str]:
+def _runs(element: Any, links: Mapping[str, str] | None = None) -> Iterator[str]:
     for one in element:
         name = local(one)
-        if name == "t":
+        click = child(one, "rPr", "hlinkClick") if name == "r" else None
+        if click is not None:
+            yield linked("".join(_runs(one)), (links or {}).get(_relation(click)))
+        elif name == "t":
             yield one.text or ""
         elif name == "br":
             yield "\n"
         elif name not in ("pPr", "rPr", "endParaRPr", ""):
-            yield from _runs(one)
+            yield from _runs(one, links)
 
 
-def _table(element: Any) -> str:
+def _table(element: Any, links: Mapping[str, str]) -> str:
     """Return a table; a cell that spans others repeats its text."""
     rows: list[list[str]] = []
     for row in element:
@@ -202,7 +206,7 @@ def _table(element: Any) -> str:
         cells: list[str] = []
         for cell in (one for one in row if local(one) == "tc"):
             body = child(cell, "txBody")
-            text = "" if body is None else " ".join(text for _, text in _paragraphs(body))
+            text = "" if body is None else " ".join(text for _, text in _paragraphs(body, links))
             if value(cell, "hMerge") in ("1", "true") and cells:
                 text = cells[-1]
             elif value(cell, "vMerge") in ("1", "true") and rows and len(rows[-1]) > len(cells):

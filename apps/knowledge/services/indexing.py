@@ -14,7 +14,7 @@ from apps.knowledge import chunkers, staging, storage
 from apps.knowledge.chunkers.drafts import ChunkDraft
 from apps.knowledge.chunkers.windows import Window
 from apps.knowledge.errors import EmbeddingChanged, EmbeddingFailed, EmptyFile
-from apps.knowledge.index_text import EMBEDDED_LEVELS, POSTED_LEVELS, embedding_input
+from apps.knowledge.index_text import EMBEDDED_LEVELS, POSTED_LEVELS, embedding_input, said
 from apps.knowledge.models import KnowledgeBase
 from apps.knowledge.services import overrides
 from apps.knowledge.services.work import LeaseLost, Work
@@ -75,9 +75,7 @@ def _batches(
     numbers: dict[int, int] = {}
     found = wanted = failed = 0
     watched = _watched(work, parts, size_bytes)
-    cut_by = functools.partial(
-        chunkers.cut_windows, most_tokens=most_tokens(model), count_tokens=gateway.token_counter(model)
-    )
+    cut_by = functools.partial(chunkers.cut_windows, most_tokens=most_tokens(model), count_tokens=token_counter(model))
     for drafts in cut_by(base.chunker, base.chunker_settings, watched, pages):
         drafts, marks = overrides.applied(document, drafts, recut=recut, numbers=numbers)
         if not drafts:
@@ -127,8 +125,14 @@ def cut(
         markdown,
         pages,
         most_tokens=most_tokens(model),
-        count_tokens=gateway.token_counter(model),
+        count_tokens=token_counter(model),
     )
+
+
+def token_counter(model: ResolvedModel) -> Callable[[str], int]:
+    """Return how to count what a model is given of a passage: no addresses of links, no names of pictures."""
+    count = gateway.token_counter(model)
+    return lambda text: count(said(text))
 
 
 def most_tokens(model: ResolvedModel) -> int:
