@@ -25,6 +25,8 @@ import aiohttp
 import psutil
 from websockets.asyncio.client import ClientConnection, connect
 
+from apps.common.database import in_db
+from apps.common.database import run as run_sql
 from benchmarks.report import Ratio
 
 TURNS = 41  # one after the other, for the first token
@@ -33,6 +35,7 @@ CROWD = 100  # side by side, for the delay of a token
 DELAY_MS = 20.0  # that 95 of 100 tokens of a crowd may take from the vendor to the reader
 TOKENS = 300
 PER_SECOND = 20.0
+MANY = 1_000  # of one conversation, for what is written
 QUESTION = "Hello"  # a greeting: one call of the model, no search
 
 
@@ -58,6 +61,8 @@ def run() -> list[Ratio]:
             conversations = threads[name]
             with server(application, fast) as (port, process):
                 first[name] = asyncio.run(first_token_ms(port, process, session, conversations[-1]))
+                if name == "product":
+                    written, said = asyncio.run(written_bytes(port, session, conversations[-2]))
             if name == "keeping":
                 continue
             with server(application, slow) as (port, process):
@@ -72,6 +77,7 @@ def run() -> list[Ratio]:
         Ratio("first token of the model itself over the bare relay", call, first["relay"], "ms", float("inf")),
         Ratio("CPU a token, engine alone", cpu["engine"], cpu["relay"], "us", 2.0),
         Ratio("CPU a token, whole product", cpu["product"], cpu["relay"], "us", 2.0),
+        Ratio(f"written in {MANY:,} turns of a conversation, over what was said", written, said, "B", float("inf")),
         Ratio("p95 delay of a token, bare relay, 100 turns", delay["relay"], DELAY_MS, "ms", 1.0),
         Ratio("p95 delay of a token, product, 100 turns", delay["product"], DELAY_MS, "ms", 1.0),
     ]
@@ -194,6 +200,27 @@ async def first_token_ms(port: int, process: psutil.Process, session: str, conve
             await ask(socket)
         await at_rest(process)
         return statistics.median([(await ask(socket))[0] for _ in range(TURNS)])
+
+
+async def written_bytes(port: int, session: str, conversation: UUID) -> tuple[float, float]:
+    """Return what the database's log grows by with many turns of one conversation, and the bytes of their texts.
+
+    All that a turn writes is in it: rows, events, the state (whose messages are all written anew each time), indexes.
+    """
+    from apps.conversations.models import Message
+
+    before = await in_db(_log_bytes)
+    async with tab(port, session, conversation) as socket:
+        for _ in range(MANY):
+            await ask(socket)
+    await asyncio.sleep(1)
+    texts = Message.objects.filter(conversation=conversation)
+    said = await in_db(lambda: sum(len(text.encode()) for text in texts.values_list("text", flat=True)))
+    return await in_db(_log_bytes) - before, said
+
+
+def _log_bytes() -> float:
+    return float(run_sql("SELECT pg_current_wal_lsn() - '0/0'::pg_lsn", [])[0][0])
 
 
 async def cpu_a_token_us(port: int, process: psutil.Process, session: str, conversations: list[UUID]) -> float:

@@ -56,17 +56,19 @@ class EventWriter:
     async def flush(self) -> None:
         """Store all that is new. Raises psycopg's errors; nothing is lost by them."""
         async with self._lock:
-            while news := self._news():
+            booked = ledger.is_waiting()
+            while (news := self._news()) or booked:
                 async with (await pool()).connection(timeout=CONNECT_S) as connection:
-                    await rows.insert_events(
-                        connection, [(log.turn_id, row) for log, end in news for row in log.rows[log.written : end]]
-                    )
-                    for log, end in news:
-                        log.written = end
-                    await self._announce(connection, news)
-            if ledger.is_waiting():
-                async with (await pool()).connection(timeout=CONNECT_S) as connection:
-                    await ledger.write(connection)
+                    if news:
+                        await rows.insert_events(
+                            connection, [(log.turn_id, row) for log, end in news for row in log.rows[log.written : end]]
+                        )
+                        for log, end in news:
+                            log.written = end
+                        await self._announce(connection, news)
+                    if booked:
+                        booked = False
+                        await ledger.write(connection)
 
     def _news(self) -> list[tuple[TurnLog, int]]:
         """Return logs with new events and how far to store them, up to one batch."""
