@@ -14,6 +14,7 @@ SOME_IDS = rf"\s{{0,2}}(?:[cC](?:\d{{1,4}}(?:{SEPARATOR}[cC]?\d{{1,4}}){{0,15}}(
 PARTIAL = re.compile(
     rf"(?:{OPEN}{{1,2}}{SOME_IDS}|{OPEN}{{2}}{IDS}(?:{CLOSE}{OPEN}{IDS}){{0,8}}{CLOSE}(?:{OPEN}{SOME_IDS})?)\Z"
 )
+OPENING = re.compile(OPEN)
 NUMBER = re.compile(r"\d+")
 
 
@@ -32,6 +33,8 @@ class CitationFilter:
 
     def feed(self, text: str) -> str:
         """Take more of the answer, return what can be shown."""
+        if not self._held and not OPENING.search(text):
+            return text  # most tokens
         text = self._held + text
         partial = PARTIAL.search(text)
         cut = partial.start() if partial else len(text)

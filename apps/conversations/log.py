@@ -115,13 +115,15 @@ class TurnLog:
         if self._buffered != kind:
             self.flush()
             self._buffered = kind
-        self._buffer.append(text)
         if self._timer is None:
-            wait = self._last_flush + WINDOW_S - self._loop.time()
+            now = self._loop.time()
+            wait = self._last_flush + WINDOW_S - now
             if wait <= 0:
-                self.flush()
-            else:
-                self._timer = self._loop.call_later(wait, self.flush)
+                self._last_flush = now
+                self.append(kind, orjson.dumps({"text": text}).decode())
+                return
+            self._timer = self._loop.call_later(wait, self.flush)
+        self._buffer.append(text)
 
     def flush(self) -> None:
         """Send the text that is waiting."""
