@@ -8,6 +8,7 @@ import asyncio
 import logging
 import random
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, TypeVar
 
 import psycopg
@@ -38,6 +39,7 @@ SETUP_LOCK = 7_240_117_002  # one process at a time makes the tables
 CONNECTIONS = 6
 PATIENCE_S = 2.0  # for a connection
 TRIES = 4
+FEW = 40  # messages, that are written faster than handed to a thread
 LOST = (psycopg.OperationalError, psycopg.InterfaceError)
 
 INLINE = (str, int, float, bool, type(None))  # values that stand in the checkpoint's own row, as LangGraph reads them
@@ -190,7 +192,8 @@ class TurnSaver(AsyncPostgresSaver):
         large = {name: value for name, value in values.items() if not isinstance(value, INLINE)}
         small = {**checkpoint, "channel_values": {name: values[name] for name in values.keys() - large.keys()}}
         versions = {name: version for name, version in new_versions.items() if name in large}
-        blobs = await asyncio.to_thread(self._dump_blobs, thread, space, large, versions)
+        dump = partial(self._dump_blobs, thread, space, large, versions)
+        blobs = dump() if len(large.get("messages") or ()) < FEW else await asyncio.to_thread(dump)
         parameters = {
             "thread": thread,
             "space": space,

@@ -1,6 +1,9 @@
 """Server-sent events, from bytes cut anywhere."""
 
+import re
+
 MAX_EVENT_BYTES = 16 * 2**20
+WHOLE = re.compile(rb"data: [^\r\n]*\n\n")  # one event in one line
 
 
 class EventTooLong(Exception):
@@ -27,9 +30,8 @@ class EventParser:
 
     def feed(self, chunk: bytes) -> list[bytes]:
         """Take more bytes; return the events that they complete. Raises EventTooLong."""
-        if self._started and not self._rest and not self._data and chunk[:6] == b"data: " and chunk[-2:] == b"\n\n":
-            if chunk.find(b"\n") == len(chunk) - 2 and b"\r" not in chunk:
-                return [chunk[6:-2]]  # one whole event, as nearly all chunks of a stream are
+        if self._started and not self._rest and not self._data and WHOLE.fullmatch(chunk):
+            return [chunk[6:-2]]  # as nearly all chunks of a stream are
         buffer = self._rest + chunk if self._rest else chunk
         if not self._started:
             if len(buffer) < 3 and b"\xef\xbb\xbf".startswith(buffer):
