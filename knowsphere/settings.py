@@ -260,6 +260,7 @@ FILE_UPLOAD_PERMISSIONS = 0o600
 FILE_UPLOAD_DIRECTORY_PERMISSIONS = 0o700
 FILE_UPLOAD_HANDLERS = ["apps.common.bodies.UploadHandler"]
 MAX_UPLOAD_BYTES = environment.whole("MAX_UPLOAD_MB", 200, least=1) * 1024 * 1024
+DATA_UPLOAD_MAX_MEMORY_SIZE = 5 << 20  # a form without its files, or the body of an API's request
 DATA_UPLOAD_MAX_NUMBER_FILES = 1000
 DATA_UPLOAD_MAX_NUMBER_FIELDS = 12_000  # a list of 5,000 questions with their answers is saved as one form
 

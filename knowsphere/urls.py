@@ -18,6 +18,7 @@ from apps.widgets.urls import for_sites
 from apps.workspaces.api import urls as workspaces
 from knowsphere.operations import show_health
 
+handler400 = "apps.rest.handler.bad_request"
 api: list[URLPattern | URLResolver] = [
     path("schema/", SchemaView.as_view(), name="schema"),
     *workspaces.urlpatterns,

@@ -12,15 +12,16 @@ from io import BytesIO
 from typing import IO, Any
 
 from django.conf import settings
+from django.core.exceptions import RequestDataTooBig, TooManyFieldsSent, TooManyFilesSent
 from django.core.files.uploadhandler import StopUpload, TemporaryFileUploadHandler
 from django.core.handlers.asgi import ASGIHandler
 
-from apps.common.errors import KnowSphereError, NoSpace, RequestTooLarge, ServiceUnavailable
+from apps.common.errors import KnowSphereError, NoSpace, RequestTooLarge, ServiceUnavailable, TooManyFields
 
 logger = logging.getLogger(__name__)
 
 UPLOADS = re.compile(r"/(documents|attachments)/?\Z")  # the only addresses that take files
-FRAME_BYTES = 1 << 20  # what a multipart body holds beside the file itself
+FRAME_BYTES = 1 << 20  # what a multipart body holds beside files and values
 DROPPED_BYTES = 32 << 20  # read beyond the limit and dropped: who still sends does not hear an answer
 
 Receive = Callable[[], Awaitable[Mapping[str, Any]]]
@@ -37,7 +38,19 @@ def limit_of(path: str) -> int:
     """Return how many bytes a request to ``path`` may carry."""
     if UPLOADS.search(path):
         return int(settings.MAX_UPLOAD_BYTES) + FRAME_BYTES
-    return 2 * int(settings.DATA_UPLOAD_MAX_MEMORY_SIZE or FRAME_BYTES)
+    return int(settings.DATA_UPLOAD_MAX_MEMORY_SIZE or FRAME_BYTES) + FRAME_BYTES
+
+
+def too_much(exception: Exception) -> KnowSphereError | None:
+    """Return our error for a body that Django found too large once it read it, if that is what it met."""
+    match exception:
+        case RequestDataTooBig():
+            return RequestTooLarge(limit_mb=int(settings.DATA_UPLOAD_MAX_MEMORY_SIZE or FRAME_BYTES) >> 20)
+        case TooManyFieldsSent() | TooManyFilesSent():
+            return TooManyFields(
+                fields=settings.DATA_UPLOAD_MAX_NUMBER_FIELDS, files=settings.DATA_UPLOAD_MAX_NUMBER_FILES
+            )
+    return None
 
 
 class Body:
@@ -55,7 +68,7 @@ class Body:
 
     def too_large(self) -> None:
         """Refuse the rest."""
-        self.scope[REFUSED] = RequestTooLarge(limit_mb=max(1, self._limit >> 20))
+        self.scope[REFUSED] = RequestTooLarge(limit_mb=max(1, (self._limit - FRAME_BYTES) >> 20))
 
     def broke(self, error: OSError) -> None:
         """Refuse the rest because what came could not be kept."""

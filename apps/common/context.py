@@ -16,4 +16,5 @@ def site(request: HttpRequest) -> dict[str, object]:
         "oidc_name": settings.OIDC_NAME if settings.OIDC_SERVER_URL else "",
         "sends_mail": settings.SENDS_MAIL,
         "largest_file_mb": settings.MAX_UPLOAD_BYTES >> 20,
+        "largest_form_mb": settings.DATA_UPLOAD_MAX_MEMORY_SIZE >> 20,
     }

@@ -77,6 +77,16 @@ class RequestTooLarge(KnowSphereError):
     user_message = _("One request may carry at most %(limit_mb)s MB here. Nothing was stored; send less at a time.")
 
 
+class TooManyFields(KnowSphereError):
+    """A form carries more fields or files than any may."""
+
+    code = "too_many_fields"
+    status = 413
+    user_message = _(
+        "One form may carry at most %(fields)s fields and %(files)s files. Nothing was stored; send fewer at a time."
+    )
+
+
 class NoSpace(KnowSphereError):
     """The disk is full."""
 

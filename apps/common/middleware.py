@@ -84,10 +84,14 @@ def outage_response(request: HttpRequest, error: Exception) -> HttpResponse:
     return error_response(request, ServiceUnavailable(service="PostgreSQL"))
 
 
+def is_scripted(request: HttpRequest) -> bool:
+    """Whether a script of a page asks, which wants an error as JSON."""
+    return "HX-Request" in request.headers or "application/json" in request.headers.get("Accept", "")
+
+
 def error_response(request: HttpRequest, error: KnowSphereError) -> HttpResponse:
     """Return an error in the shape that the request can use."""
-    scripted = "HX-Request" in request.headers or "application/json" in request.headers.get("Accept", "")
-    if scripted or request.path.startswith("/api/"):
+    if is_scripted(request) or request.path.startswith("/api/"):
         return JsonResponse(error.as_dict(), status=error.status)
     context = {"error": error, "request_id": logs.request_id.get()}
     return render(request, "error.html", context, status=error.status)

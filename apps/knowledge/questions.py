@@ -14,6 +14,7 @@ from apps.knowledge.parsers.encodings import decode
 CONTENT_TYPE = "application/vnd.knowsphere.questions+json"
 MOST_PAIRS = 5_000
 LONGEST_QUESTION, LONGEST_ANSWER = 500, 20_000
+LARGEST_LIST = 4 << 20  # bytes: what is kept comes back in one form, to be changed
 HEADS = {"question", "questions", "q", "问题", "问", "提问"}
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 NUMBER = re.compile(r"[+-]?\d+(?:[.,]\d+)*%?")

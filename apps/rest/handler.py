@@ -3,17 +3,19 @@
 import logging
 from typing import Any
 
-from django.core.exceptions import PermissionDenied, RequestDataTooBig, SuspiciousOperation
+from django.core.exceptions import DisallowedHost, PermissionDenied, SuspiciousOperation
 from django.db import InterfaceError, OperationalError
-from django.http import Http404
+from django.http import Http404, HttpRequest, HttpResponse
 from django.http.multipartparser import MultiPartParserError
 from django.utils.translation import gettext as _
+from django.views import defaults
 from rest_framework import exceptions
 from rest_framework.response import Response
 
 from apps.common import errors as common
-from apps.common.bodies import refusal
+from apps.common.bodies import refusal, too_much
 from apps.common.errors import KnowSphereError
+from apps.common.middleware import error_response
 from apps.rest import errors
 
 logger = logging.getLogger(__name__)
@@ -40,6 +42,8 @@ def translate(exception: Exception, context: dict[str, Any]) -> Response:
 
 def known(exception: Exception, *, method: str) -> KnowSphereError | None:
     """Return our own error for an exception that was foreseen."""
+    if found := too_much(exception):
+        return found
     match exception:
         case KnowSphereError():
             return exception
@@ -59,11 +63,17 @@ def known(exception: Exception, *, method: str) -> KnowSphereError | None:
             return errors.MethodNotAllowed(method=method[:20])
         case exceptions.UnsupportedMediaType():
             return errors.UnsupportedMediaType()
-        case exceptions.ParseError() | MultiPartParserError() | SuspiciousOperation() | RequestDataTooBig():
+        case exceptions.ParseError() | MultiPartParserError() | SuspiciousOperation():
             return errors.Malformed(reason=str(getattr(exception, "detail", exception)))
         case OperationalError() | InterfaceError():
             return common.ServiceUnavailable(service="PostgreSQL")
     return None
+
+
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Answer a request that Django itself could not read, before or in a view: by our own error too."""
+    error = None if isinstance(exception, DisallowedHost) else known(exception, method=request.method or "")
+    return error_response(request, error) if error else defaults.bad_request(request, exception)
 
 
 def invalid(detail: Any) -> errors.FieldsInvalid:

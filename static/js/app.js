@@ -49,6 +49,17 @@ document.addEventListener("click", (event) => {
   }
 });
 
+// What a server refuses for its size comes back without what was typed, so such a form is not sent at all.
+document.addEventListener("submit", (event) => {
+  const form = event.target;
+  if (!form.dataset.mostMb) return;
+  const bytes = (value) => new Blob([typeof value === "string" ? value.replace(/\r?\n/g, "\r\n") : value]).size;
+  const whole = [...new FormData(form)].reduce((sum, [name, value]) => sum + name.length + bytes(value) + 2, 0);
+  if (whole <= Number(form.dataset.mostMb) * 2 ** 20) return;
+  event.preventDefault();
+  toast(form.dataset.tooMuch, { state: "bad" });
+}, true);
+
 document.addEventListener("change", (event) => {
   if (event.target.matches?.("[data-submits]")) event.target.form.requestSubmit();
 });

@@ -36,6 +36,13 @@ def test_errors_have_one_shape(api, acme, handbook):
     assert shape(ann.get("documents?status=half")) == "invalid_input"
 
 
+def test_a_form_with_more_beside_its_file_than_any_may_have_is_refused(api, handbook):
+    fields = {"name": "x" * (5 << 20)}
+    answer = api("ann").post(f"knowledge-bases/{handbook.pk}/documents", fields, format="multipart")
+    assert (answer.status_code, shape(answer)) == (413, "request_too_large")
+    assert answer.json()["details"] == {"limit_mb": 5}
+
+
 def test_a_failure_that_nobody_foresaw_is_json_too_and_logged(api, acme, monkeypatch, caplog):
     from apps.knowledge.api import bases
 

@@ -295,6 +295,7 @@ def test_a_list_that_is_too_long_is_refused_and_not_cut(handbook, ann):
     for pairs, told in (
         ([Pair(f"{at}?", "Yes.") for at in range(questions.MOST_PAIRS + 1)], "5001 pairs"),
         ([Pair("Why?", "Because. " * 3_000)], "Why?"),
+        ([Pair(f"{at}?", "因" * 19_000) for at in range(80)], "4 MB"),
     ):
         with pytest.raises(InvalidInput) as refused:
             services.add_questions(knowledge_base=handbook, name="FAQ", pairs=pairs, actor=ann)

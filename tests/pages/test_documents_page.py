@@ -95,3 +95,15 @@ def test_the_filter_finds_names_and_keeps_its_address(page):
     assert "q=%E7%BA%A2" in page.evaluate("location.href")
     page.reload()
     expect(page.locator("#rows tr")).to_have_count(1)
+
+
+def test_a_text_that_no_form_may_carry_stays_where_it_was_typed(page):
+    page.goto(f"{page.url}texts/")
+    page.fill("[name=name]", "Rules")
+    page.evaluate("document.querySelector('textarea').value = '规'.repeat(2 * 2 ** 20)")
+    page.click("button[type=submit].primary")
+    expect(page.locator("#toasts")).to_contain_text("more than the 5 MB")
+    assert page.evaluate("document.querySelector('textarea').value.length") == 2 << 20
+    page.evaluate("document.querySelector('textarea').value = '规'.repeat(2 ** 20)")
+    page.click("button[type=submit].primary")
+    expect(page.locator("#rows tr")).to_contain_text("Rules")

@@ -6,7 +6,9 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.urls import reverse
 
+from apps.knowledge import services
 from apps.knowledge.models import Document, KnowledgeBase
+from apps.knowledge.questions import Pair
 from apps.workspaces.models import User, Workspace
 
 
@@ -193,3 +195,56 @@ def test_pages_for_everybody_have_a_strict_policy_and_no_inline_code(client, db,
     assert " style=" not in page
     assert " onclick=" not in page
     assert "<style" not in page
+
+
+CHINESE = "规章制度的条文。" * 130_000  # 3 MB, of which Django alone would take 2.5, and nine where % stands for a byte
+
+
+def test_a_long_text_is_saved_and_comes_back_to_be_changed(post, client, acme, handbook):
+    saved = post("knowledge:write-text", {"name": "Rules", "text": CHINESE}, base_id=handbook.pk)
+    document = Document.objects.get(kind="text")
+    assert saved.status_code == 302
+    assert document.size_bytes == len(CHINESE.encode())
+    page = client.get(reverse("knowledge:edit-text", args=[acme.slug, document.pk])).content.decode()
+    assert CHINESE in page
+    assert 'enctype="multipart/form-data"' in page
+    assert 'data-most-mb="5"' in page
+
+
+def test_what_was_typed_comes_back_with_the_reason(post, handbook, acme, ann):
+    bare = {"name": "Empty", "text": " "}
+    pairs = {"name": "FAQ", "question": ["How long is it?", "Why?"], "answer": ["Too long. " * 2_001, "Because."]}
+    for route, fields, kept in (("text", bare, 'value="Empty"'), ("questions", pairs, ">Because.</textarea>")):
+        answer = post(f"knowledge:write-{route}", fields, base_id=handbook.pk)
+        page = answer.content.decode()
+        assert answer.status_code == 422, route
+        assert 'role="alert"' in page
+        assert kept in page
+        scripted = post(f"knowledge:write-{route}", fields, headers={"accept": "application/json"}, base_id=handbook.pk)
+        assert scripted.status_code == 422
+        assert scripted.json()["code"]
+    assert not Document.objects.exists()
+    text = services.add_text(knowledge_base=handbook, name="Rules", text="Be kind.", actor=ann)
+    services.add_text(knowledge_base=handbook, name="Other", text="Be late.", actor=ann)
+    faq = services.add_questions(knowledge_base=handbook, name="FAQ", pairs=[Pair("Why?", "So.")], actor=ann)
+    for route, row, fields, status in (
+        ("text", text, {"name": "Rules 2", "text": "Be late."}, 409),
+        ("questions", faq, {"name": "FAQ 2", "question": "Why?", "answer": ""}, 422),
+    ):
+        answer = post(f"knowledge:edit-{route}", fields, document_id=row.pk)
+        assert answer.status_code == status
+        assert f'value="{fields["name"]}"' in answer.content.decode()
+
+
+@pytest.mark.parametrize("checked", [True, False])  # the token's check reads the form before the view does
+def test_a_form_beyond_all_limits_is_refused_with_a_code(client, post, handbook, acme, checked):
+    client.get(f"/{acme.slug}/")  # the cookie with the token
+    client.handler.enforce_csrf_checks = checked
+    large, many = {"name": "Rules", "text": "x" * (5 << 20)}, {"question": ["?"] * 12_001}
+    for fields, code in ((large, "request_too_large"), (many, "too_many_fields")):
+        for headers in ({"accept": "application/json"}, {}):
+            answer = post("knowledge:write-text", fields, headers=headers, base_id=handbook.pk)
+            assert answer.status_code == 413
+            assert code in answer.content.decode()
+            assert ("json" in answer["Content-Type"]) == bool(headers)
+    assert not Document.objects.exists()

@@ -307,6 +307,9 @@ def _pairs(pairs: Sequence[Pair]) -> list[Pair]:
     if len(found) > questions.MOST_PAIRS:
         told = _("there are %(count)s pairs, and one list holds %(most)s")
         raise InvalidInput(field="pairs", reason=told % {"count": len(found), "most": questions.MOST_PAIRS})
+    if sum(len(half.encode()) for pair in found for half in pair) > questions.LARGEST_LIST:
+        told = _("together they are larger than the %(limit_mb)s MB that one list holds")
+        raise InvalidInput(field="pairs", reason=told % {"limit_mb": questions.LARGEST_LIST >> 20})
     for pair in found:
         if len(pair.question) > questions.LONGEST_QUESTION or len(pair.answer) > questions.LONGEST_ANSWER:
             told = _(

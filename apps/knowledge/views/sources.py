@@ -12,7 +12,8 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 from django_htmx.http import HttpResponseClientRedirect
 
-from apps.common.errors import InvalidInput
+from apps.common.errors import KnowSphereError
+from apps.common.middleware import is_scripted
 from apps.common.text import whole
 from apps.knowledge import originals, questions, services
 from apps.knowledge.errors import OriginalMissing
@@ -23,7 +24,7 @@ from apps.knowledge.views.changes import ask_first
 from apps.workspaces import audit
 from apps.workspaces.pages import PersonRequest, enter
 
-LARGEST_TABLE = 20 << 20
+EMPTY = [Pair("", "")] * 3  # what somebody begins with
 
 
 @require_POST
@@ -81,7 +82,10 @@ def write_text(request: PersonRequest, slug: str, base_id: UUID) -> HttpResponse
     if request.method != "POST":
         return _page(request, slug, "write_text", base=base, folder=folder, name="", text="")
     name, text = request.POST.get("name", ""), request.POST.get("text", "")
-    services.add_text(knowledge_base=base, name=name, text=text, actor=request.user, folder=folder)
+    try:
+        services.add_text(knowledge_base=base, name=name, text=text, actor=request.user, folder=folder)
+    except KnowSphereError as error:
+        return _again(request, slug, "write_text", error, base=base, folder=folder, name=name, text=text)
     return _base(slug, base, folder)
 
 
@@ -95,9 +99,13 @@ def edit_text(request: PersonRequest, slug: str, document_id: UUID) -> HttpRespo
         context = {"base": document.knowledge_base, "document": document, "name": document.name, "text": text}
         return _page(request, slug, "write_text", **context)
     name, text = request.POST.get("name", ""), request.POST.get("text", "")
-    if services.is_other_text(document=document, text=text) and (page := _ask(request, document)):
-        return page
-    services.edit_text(document=document, name=name, text=text, actor=request.user)
+    try:
+        if services.is_other_text(document=document, text=text) and (page := _ask(request, document)):
+            return page
+        services.edit_text(document=document, name=name, text=text, actor=request.user)
+    except KnowSphereError as error:
+        context = {"base": document.knowledge_base, "document": document, "name": name, "text": text}
+        return _again(request, slug, "write_text", error, **context)
     return redirect("knowledge:show-document", slug, document.pk)
 
 
@@ -107,9 +115,13 @@ def write_questions(request: PersonRequest, slug: str, base_id: UUID) -> HttpRes
     """Write questions with their answers, or take them from a table, as one document."""
     base, folder = _place(request, slug, base_id)
     if request.method != "POST":
-        return _page(request, slug, "write_questions", base=base, folder=folder, name="", pairs=[Pair("", "")] * 3)
-    name = request.POST.get("name", "")
-    services.add_questions(knowledge_base=base, name=name, pairs=_pairs(request), actor=request.user, folder=folder)
+        return _page(request, slug, "write_questions", base=base, folder=folder, name="", pairs=EMPTY)
+    name, pairs = request.POST.get("name", ""), _pairs(request)
+    try:
+        services.add_questions(knowledge_base=base, name=name, pairs=pairs, actor=request.user, folder=folder)
+    except KnowSphereError as error:
+        context = {"base": base, "folder": folder, "name": name, "pairs": pairs or EMPTY}
+        return _again(request, slug, "write_questions", error, **context)
     return _base(slug, base, folder)
 
 
@@ -123,11 +135,15 @@ def edit_questions(request: PersonRequest, slug: str, document_id: UUID) -> Http
         context = {"base": document.knowledge_base, "document": document, "name": document.name, "pairs": pairs}
         return _page(request, slug, "write_questions", **context)
     name, pairs = request.POST.get("name", ""), _pairs(request)
-    if services.are_other_questions(document=document, pairs=pairs):
-        halves = [half for pair in pairs for half in (("question", pair.question), ("answer", pair.answer))]
-        if page := _ask(request, document, [("name", name), *halves]):
-            return page
-    services.edit_questions(document=document, name=name, pairs=pairs, actor=request.user)
+    try:
+        if services.are_other_questions(document=document, pairs=pairs):
+            halves = [half for pair in pairs for half in (("question", pair.question), ("answer", pair.answer))]
+            if page := _ask(request, document, [("name", name), *halves]):
+                return page
+        services.edit_questions(document=document, name=name, pairs=pairs, actor=request.user)
+    except KnowSphereError as error:
+        context = {"base": document.knowledge_base, "document": document, "name": name, "pairs": pairs or EMPTY}
+        return _again(request, slug, "write_questions", error, **context)
     return redirect("knowledge:show-document", slug, document.pk)
 
 
@@ -156,11 +172,7 @@ def _pairs(request: PersonRequest) -> list[Pair]:
     typed = zip(request.POST.getlist("question"), request.POST.getlist("answer"), strict=False)
     pairs = [Pair(question, answer) for question, answer in typed]
     table = request.FILES.get("table")
-    if table is None:
-        return pairs
-    if (table.size or 0) > LARGEST_TABLE:
-        raise InvalidInput(field="table", reason=_("it is too large"))
-    return pairs + questions.from_csv(table.read())
+    return pairs if table is None else pairs + questions.from_csv(table.read())
 
 
 def _place(request: PersonRequest, slug: str, base_id: UUID) -> tuple[KnowledgeBase, Folder | None]:
@@ -191,6 +203,15 @@ def _original(document: Document) -> bytes:
 
 def _page(request: PersonRequest, slug: str, template: str, /, **context: Any) -> HttpResponse:
     return render(request, f"knowledge/{template}.html", {**enter(request, slug), **context, "section": "knowledge"})
+
+
+def _again(request: PersonRequest, slug: str, template: str, error: KnowSphereError, /, **context: Any) -> HttpResponse:
+    """Show a form once more, with what was typed and why it was not saved."""
+    if is_scripted(request):
+        raise error
+    page = _page(request, slug, template, error=error, **context)
+    page.status_code = error.status
+    return page
 
 
 def _base(slug: str, base: KnowledgeBase, folder: Folder | None) -> HttpResponse:
