@@ -140,7 +140,7 @@ def storage(name: str, default: Path) -> dict[str, Any]:
     value = text(name)
     if not value.startswith("s3:"):
         location = str(folder(name, default))
-        return {"BACKEND": "django.core.files.storage.FileSystemStorage", "OPTIONS": {"location": location}}
+        return {"BACKEND": "apps.common.folder_storage.FolderStorage", "OPTIONS": {"location": location}}
     try:
         parts = urlsplit(value)
     except ValueError:  # an open bracket

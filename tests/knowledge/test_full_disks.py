@@ -5,9 +5,10 @@ import resource
 from pathlib import Path
 
 import pytest
-from django.core.files.storage import FileSystemStorage, default_storage
+from django.core.files.storage import default_storage
 from django_q.models import OrmQ
 
+from apps.common.folder_storage import FolderStorage
 from apps.knowledge import services
 from apps.knowledge.errors import NoSpace, StorageFailed
 from apps.knowledge.models import Document
@@ -20,17 +21,17 @@ Status = Document.Status
 @pytest.fixture
 def little_room(monkeypatch):
     """Let the store write no file beyond 64 KB: the system keeps what fitted, as a full disk does."""
-    save = FileSystemStorage._save
+    save = FolderStorage.save
 
-    def limited(self, name, content):
+    def limited(self, name, content, max_length=None):
         soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
         resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, hard))
         try:
-            return save(self, name, content)
+            return save(self, name, content, max_length)
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
-    return lambda: monkeypatch.setattr(FileSystemStorage, "_save", limited)
+    return lambda: monkeypatch.setattr(FolderStorage, "save", limited)
 
 
 def stored_files():
@@ -56,10 +57,10 @@ def test_half_a_markdown_is_not_left(add, embedder, little_room):
 
 
 def test_a_full_disk_at_the_upload_leaves_nothing(add, monkeypatch):
-    def full(self, name, content):
+    def full(self, name, content, max_length=None):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(FileSystemStorage, "_save", full)
+    monkeypatch.setattr(FolderStorage, "save", full)
     with pytest.raises(NoSpace):
         add(GUIDE)
     assert not Document.objects.exists()
@@ -69,11 +70,11 @@ def test_a_full_disk_at_the_upload_leaves_nothing(add, monkeypatch):
 def test_a_full_disk_while_reading_is_said_and_can_be_tried_again(add, embedder, monkeypatch):
     document = add(GUIDE)
 
-    def full(self, name, content):
+    def full(self, name, content, max_length=None):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(FileSystemStorage, "_save", full)
+        patch.setattr(FolderStorage, "save", full)
         parse_document(document=document)
     assert (document.status, document.error_code, document.parsed) == (Status.ERROR_PARSING, "no_space", {})
     services.retry_document(document=document, actor=None)
