@@ -321,6 +321,7 @@ QUOTAS: dict[str, dict[str, int | None]] = {
 Q_CLUSTER = {
     "name": "knowsphere",
     "orm": "default",
+    "broker_class": "apps.common.broker.Broker",
     "workers": environment.whole("WORKERS", 2, least=1, most=64),
     "timeout": 3600,
     "retry": 3900,

@@ -8,17 +8,18 @@ import asyncio
 import contextvars
 import re
 import select
-from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
-from functools import lru_cache, partial
+from contextlib import asynccontextmanager, contextmanager
+from functools import cache, lru_cache, partial
 from typing import Any, ParamSpec, Self, TypeVar
+from uuid import UUID
 
 from asgiref.sync import SyncToAsync, async_to_sync
 from django.conf import settings
-from django.db import close_old_connections, connections
+from django.db import close_old_connections, connections, models
 from django.db.models import Model
-from psycopg import AsyncConnection, AsyncRawCursor
+from psycopg import AsyncConnection, AsyncRawCursor, RawCursor
 from psycopg.abc import Params
 from psycopg.rows import DictRow, Row, dict_row, tuple_row
 from psycopg_pool import AsyncConnectionPool
@@ -29,6 +30,18 @@ Pool = AsyncConnectionPool[AsyncConnection[DictRow]]
 
 THREADS = 8  # the web process's Django pool holds as many connections and some for requests
 PLACEHOLDER = re.compile(r"%(?:%|s|\((\w+)\)s)")
+KEPT = "_cursor_kept"  # where Django's connection holds it
+AS_THEY_ARE: dict[type, type] = {  # kinds of fields, and the type of values that the driver takes from them unchanged
+    models.CharField: str,
+    models.TextField: str,
+    models.UUIDField: UUID,
+    models.BooleanField: bool,
+    models.FloatField: float,
+    models.IntegerField: int,
+    models.PositiveIntegerField: int,
+    models.PositiveSmallIntegerField: int,
+    models.PositiveBigIntegerField: int,
+}
 _executor = ThreadPoolExecutor(THREADS, thread_name_prefix="db")
 _pools: dict[asyncio.AbstractEventLoop, Pool] = {}
 _columns: dict[str, tuple[str, ...]] = {}  # the names of what statements read, of those that are read together
@@ -74,10 +87,41 @@ def set_local(name: str, value: str) -> None:
 
 
 def run(sql: str, parameters: Sequence[Any] | Mapping[str, Any]) -> list[tuple[Any, ...]]:
-    """Run a statement that the ORM cannot write, on Django's connection; return its rows, none where it has none."""
-    with connections["default"].cursor() as cursor:
+    """Run a statement that the ORM cannot write, on Django's connection; return its rows, none where it has none.
+
+    Values go beside the statement, so one of which it does not tell the type needs a cast. Django's own cursor quotes
+    each into it, which with the cursor itself is half of what a statement costs this process; it is used where
+    somebody looks at what is run.
+    """
+    with _cursor() as cursor:
         cursor.execute(sql, parameters)
         return list(cursor.fetchall()) if cursor.description else []
+
+
+def copy_in(statement: str, blocks: Iterable[bytes]) -> None:
+    """Send rows that are laid out for a COPY, on Django's connection, in the caller's transaction."""
+    with _cursor() as cursor, cursor.copy(statement) as copy:
+        for block in blocks:
+            copy.write(block)
+
+
+@contextmanager
+def _cursor() -> Iterator[Any]:
+    """Lend the cursor that Django's connection keeps, under Django's guards; rows are read before it is lent again."""
+    connection = connections["default"]
+    if connection.queries_logged or connection.execute_wrappers:
+        with connection.cursor() as watched, connection.wrap_database_errors:
+            yield watched
+        return
+    connection.close_if_health_check_failed()
+    connection.ensure_connection()
+    connection.validate_thread_sharing()
+    connection.validate_no_broken_transaction()
+    kept = vars(connection).get(KEPT)
+    if kept is None or kept.connection is not connection.connection:
+        kept = vars(connection)[KEPT] = BesideCursor(connection.connection)
+    with connection.wrap_database_errors:
+        yield kept
 
 
 def prepared_values(model: type[Model], fields: Mapping[str, object]) -> tuple[list[str], list[Any]]:
@@ -86,13 +130,38 @@ def prepared_values(model: type[Model], fields: Mapping[str, object]) -> tuple[l
     The ORM takes longer to put a statement together than the server to run it: what every document or
     turn goes through several times is written out.
     """
-    connection = connections["default"]
-    known = {field.name: field for field in model._meta.concrete_fields}
-    found = [known[name] for name in fields]
-    columns = [connection.ops.quote_name(str(field.column)) for field in found]
-    return columns, [
-        field.get_db_prep_save(value, connection) for field, value in zip(found, fields.values(), strict=True)
-    ]
+    connection, known = connections["default"], _fields_of(model)
+    columns, values = [], []
+    for name, value in fields.items():
+        field, column, same = known[name]
+        columns.append(column)
+        values.append(value if type(value) is same else field.get_db_prep_save(value, connection))
+    return columns, values
+
+
+@cache
+def _fields_of(model: type[Model]) -> dict[str, tuple[Any, str, type | None]]:
+    """Return a model's fields by name: each with its quoted column, and the type of values that it leaves alone."""
+    quote = connections["default"].ops.quote_name
+    fields = model._meta.concrete_fields
+    kinds = [type(field.target_field if type(field) is models.ForeignKey else field) for field in fields]
+    return {
+        field.name: (field, quote(str(field.column)), AS_THEY_ARE.get(kind))
+        for field, kind in zip(fields, kinds, strict=True)
+    }
+
+
+def insert(row: Model) -> None:
+    """Write a new row as ``save(force_insert=True)`` does, without the signals that nobody here listens to."""
+    values = {field.name: field.pre_save(row, add=True) for field in row._meta.concrete_fields}
+    columns, prepared = prepared_values(type(row), values)
+    run(_insertion(row._meta.db_table, tuple(columns)), prepared)
+    row._state.adding, row._state.db = False, "default"
+
+
+@lru_cache(maxsize=100)
+def _insertion(table: str, columns: tuple[str, ...]) -> str:
+    return f'INSERT INTO "{table}" ({", ".join(columns)}) VALUES ({", ".join(["%s"] * len(columns))})'  # noqa: S608
 
 
 async def read_together(statements: Sequence[tuple[str, Sequence[Any]]]) -> list[list[DictRow]]:
@@ -171,6 +240,14 @@ def _numbered(query: str) -> tuple[str, tuple[str, ...]]:
     return PLACEHOLDER.sub(place, query), tuple(names)
 
 
+class BesideCursor(RawCursor[Row]):
+    """A cursor for ``%s`` and ``%(name)s`` that sends values beside the statement."""
+
+    def execute(self, query: Any, params: Params | None = None, **more: Any) -> Self:
+        """Run a query."""
+        return super().execute(*_beside(query, params), **more)
+
+
 class KeptCursor(AsyncRawCursor[Row]):
     """A cursor that keeps how the placeholders of a query are numbered, however long it is.
 
@@ -180,10 +257,14 @@ class KeptCursor(AsyncRawCursor[Row]):
 
     async def execute(self, query: Any, params: Params | None = None, **more: Any) -> Self:
         """Run a query with ``%s`` or ``%(name)s`` in it, as any other cursor does."""
-        if params is not None and isinstance(query, str):
-            query, names = _numbered(query)
-            params = [params[name] for name in names] if isinstance(params, Mapping) else params
-        return await super().execute(query, params, **more)
+        return await super().execute(*_beside(query, params), **more)
+
+
+def _beside(query: Any, params: Params | None) -> tuple[Any, Params | None]:
+    if params is None or not isinstance(query, str):
+        return query, params
+    query, names = _numbered(query)
+    return query, [params[name] for name in names] if isinstance(params, Mapping) else params
 
 
 async def check_alive(connection: AsyncConnection[Any]) -> None:

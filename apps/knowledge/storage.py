@@ -8,6 +8,7 @@ import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from itertools import chain
 from struct import Struct
 from tempfile import SpooledTemporaryFile
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
@@ -17,7 +18,7 @@ from django.db import connection, transaction
 from django.db.models import Model, Q
 from django.utils import timezone
 
-from apps.common.database import run
+from apps.common.database import copy_in, run
 from apps.common.text import storable
 from apps.knowledge.chunkers.drafts import PARENT, ChunkDraft
 from apps.knowledge.errors import EmbeddingSwitched
@@ -152,7 +153,6 @@ def _commit(document: Document, rows: _Rows, *, model: str, **fields: Any) -> bo
             _erase_chunks(document.pk)
             _mark_applied(document, rows.changed)
             _carry_images(document, fresh=settled["markdown_key"] != document.markdown_key)
-        run("DELETE FROM knowledge_stagedvector WHERE document_id = %s", [document.pk])
         copy_rows(Chunk, CHUNK_COLUMNS, _blocks(rows.chunks))
         copy_rows(ChunkVector, VECTOR_COLUMNS, _blocks(rows.vectors))
         copy_rows(PassageTokens, SIGN_COLUMNS, _blocks(rows.tokens))
@@ -232,12 +232,10 @@ def copy_rows(model: type[Model], columns: str, rows: Iterator[bytes]) -> None:
     if not first:
         return
     statement = f'COPY "{model._meta.db_table}" ({columns}) FROM STDIN (FORMAT binary)'
-    # Django does not know ``copy``: without the wrapper its errors would be psycopg's own.
-    with connection.cursor() as cursor, connection.wrap_database_errors, cursor.copy(statement) as copy:
-        copy.write(HEADER + first)
-        for block in rows:
-            copy.write(block)
-        copy.write(TRAILER)
+    if second := next(rows, b""):
+        copy_in(statement, chain([HEADER + first, second], rows, [TRAILER]))
+    else:  # of most documents; each write is a round of the driver's
+        copy_in(statement, [HEADER + first + TRAILER])
 
 
 def _new_ids(count: int) -> list[bytes]:

@@ -13,7 +13,7 @@ from django.db.models import Model, Q, QuerySet
 from django.utils import timezone
 
 from apps.common import logs
-from apps.common.database import in_db, prepared_values, run, set_local
+from apps.common.database import in_db, insert, run, set_local
 from apps.workspaces import rights
 from apps.workspaces.doors import DoorQuery
 from apps.workspaces.models import AuditEvent
@@ -27,8 +27,6 @@ COLUMNS = (
     *("id", "at", "kind", "actor_id", "credential_id", "action"),
     *("target_kind", "target_id", "target_name", "right", "ip", "details"),
 )
-FIELDS = AuditEvent._meta.concrete_fields
-ADD = "INSERT INTO workspaces_auditevent ({}) VALUES ({})"
 ROLE = DoorQuery(lambda who, place: rights.memberships(who).filter(workspace=place).values("role", "support_until"))
 
 
@@ -56,8 +54,7 @@ def record(
     principal = Principal.of(who)
     right = _by_share(right or right_of(principal, workspace_id), target)
     event = _event(action, principal, workspace_id, target, name, right, details)
-    columns, values = prepared_values(AuditEvent, {field.name: getattr(event, field.attname) for field in FIELDS})
-    run(ADD.format(", ".join(columns), ", ".join(["%s"] * len(columns))), values)
+    insert(event)
 
 
 def _event(

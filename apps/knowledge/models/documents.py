@@ -29,6 +29,8 @@ END = """
     WITH mine AS (
         UPDATE knowledge_document SET {} WHERE id = %s AND attempt = %s AND status = %s AND deleted_at IS NULL
         RETURNING id
+    ), staged AS (  -- what was kept for another attempt at the generation that is there now
+        DELETE FROM knowledge_stagedvector WHERE document_id IN (SELECT id FROM mine) AND %s = 'indexed'
     )
     INSERT INTO {} (document_id, {}) SELECT id, {} FROM mine RETURNING id
 """
@@ -224,7 +226,9 @@ class Document(models.Model):
         statement = END.format(
             _set(columns), attempts._meta.db_table, ", ".join(counted), ", ".join(["%s"] * len(counted))
         )
-        return bool(run(statement, [*values, self.pk, self.attempt, str(self.status), *counts_of]))
+        return bool(
+            run(statement, [*values, self.pk, self.attempt, str(self.status), str(settled["status"]), *counts_of])
+        )
 
     def record_attempt(
         self, error_code: str = "", error_details: dict[str, object] | None = None, outcome: str = "", **counts: int

@@ -13,6 +13,7 @@ from uuid import UUID
 
 from django.db import connection
 
+from apps.common.database import run
 from apps.knowledge.retrieval.legs import INDEX_PREFIX
 
 logger = logging.getLogger(__name__)
@@ -96,10 +97,8 @@ def without(base_id: UUID, dimensions: int) -> Iterator[bool]:
 
 def _size(name: str) -> float | None:
     """Return about how many vectors an index has, None where there is no such index."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT greatest(reltuples, 0) FROM pg_class WHERE oid = to_regclass(%s)", [name])
-        row = cursor.fetchone()
-        return None if row is None else float(row[0])
+    found = run("SELECT greatest(reltuples, 0) FROM pg_class WHERE oid = to_regclass(%s)", [name])
+    return next((float(size) for (size,) in found), None)
 
 
 def _is_rush(waiting: int, size: float) -> bool:

@@ -8,6 +8,7 @@ import logging
 import shutil
 import uuid
 from collections.abc import Collection, Iterator
+from contextlib import nullcontext
 from datetime import timedelta
 from io import TextIOWrapper
 from tempfile import TemporaryFile
@@ -210,7 +211,7 @@ def _keep(work: Work, parsed: Parsed, page: dict[str, Any]) -> None:
     metadata = {**parsed.metadata, "content_sha256": page["sha256"]} if page else parsed.metadata
     left = {"key": stored, "pages": parsed.pages, "metadata": metadata}
     try:
-        with transaction.atomic():
+        with transaction.atomic() if keys or document.attempt > 1 else nullcontext():  # else it is one statement
             kept = _settled(document, Status.PARSED, page, parsed=left)
             replaced = pictures.replace_pending(document, parsed.pictures, keys) if kept else keys
     except NoRoom:

@@ -12,11 +12,12 @@ from django.db import IntegrityError, transaction
 from django.db.models import F
 from django.utils import timezone
 
-from apps.common.database import run
+from apps.common.database import insert, run
 from apps.common.errors import NotFound
 from apps.common.text import display_name
 from apps.knowledge.errors import EmptyFile, FileTooLarge, SameContent, SameName
 from apps.knowledge.models import Document, Folder, Job, KnowledgeBase
+from apps.knowledge.models.documents import storage_key
 from apps.knowledge.parsers.sniffing import sniff_file
 from apps.knowledge.services.batches import tags_of
 from apps.knowledge.services.documents import discard, enqueue, storing
@@ -81,18 +82,19 @@ def add_document(
         uploaded_by=actor,
         **fields,
     )
+    key = storage_key(document, "original")
     file.seek(0)
     try:
         with storing():
-            document.file.save("original", file, save=False)
+            document.file.name = default_storage.save(key, file)
     except BaseException:  # a full disk keeps the part that fitted
-        discard(document.file.field.generate_filename(document, "original"))
+        discard(key)
         raise
     try:
         with transaction.atomic():
-            document.save(force_insert=True)
+            insert(document)
             place = document.workspace_id
-            quotas.take(workspace_id=place, user_id=actor.pk, storage=size, documents=1, uploads=1)
+            quotas.take_with_all(workspace_id=place, user_id=actor.pk, storage=size, documents=1, uploads=1)
             audit.did("document.added", document, who=actor)
             enqueue(document)
     except IntegrityError:  # most files are new, so the constraint is asked and not a query before it

@@ -73,6 +73,11 @@ def take(*, workspace_id: UUID, user_id: UUID | None, **amounts: int) -> None:
     Raises:
         QuotaExceeded: one of the counters has no room.
     """
+    take_with_all(workspace_id=workspace_id, user_id=user_id, **amounts)
+
+
+def take_with_all(*, workspace_id: UUID, user_id: UUID | None, **amounts: int) -> None:
+    """Do the same in the caller's transaction, which must not outlive what this raises: it sets no savepoint."""
     statement = take_statement(amounts, user_id=user_id, place="SELECT %s::uuid", parameters=[workspace_id])
     found = run(*statement)
     check(amounts, set(found), workspace_id=workspace_id, user_id=user_id)
