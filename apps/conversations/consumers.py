@@ -18,6 +18,7 @@ from apps.common.errors import KnowSphereError, NotAllowed, NotFound, ServiceUna
 from apps.conversations import errors, frames, services, signin
 from apps.conversations.engine import ENGINE
 from apps.conversations.models import Conversation, Turn
+from apps.conversations.replay import fit_frames
 from apps.conversations.rows import Standing
 from apps.workspaces.models import User
 from apps.workspaces.principals import Principal, Who
@@ -25,7 +26,7 @@ from apps.workspaces.principals import Principal, Who
 logger = logging.getLogger(__name__)
 
 CLOSE_CODES = {401: 4401, 403: 4403, 404: 4404, 429: 4429, 503: 1013}
-LOOK_AGAIN_S = 5.0  # how old a look at the reader's rights may be while frames are sent
+LOOK_AGAIN_S = 5.0  # how old a look at the reader's rights may be while frames are sent, though nobody told of a change
 SOCKETS_A_PERSON = 512  # open at once, in one process
 FRAMES_AT_ONCE, FRAMES_A_SECOND = 40, 10.0  # beyond, a socket is read as slowly as this
 
@@ -83,6 +84,7 @@ class TurnSocket(RefusingConsumer):
         self._leave: Callable[[], None] = lambda: None
         self._guard: asyncio.Task[None] | None = None
         self._looked_at = 0.0  # when the rights were last seen to be there
+        self._withdrawals = 0  # what the engine's number was then
         self._refused = False
         self._taken: tuple[str, ...] = ()  # whose places this socket has
         self._allowance = float(FRAMES_AT_ONCE)
@@ -104,6 +106,7 @@ class TurnSocket(RefusingConsumer):
     async def connect(self) -> None:
         self.begin()
         await self.accept(self.subprotocol())
+        self._withdrawals = ENGINE.withdrawals
         try:
             self.who, self.conversation, language = await self.admit()
             self._take_places()
@@ -201,6 +204,7 @@ class TurnSocket(RefusingConsumer):
 
     async def _admitted(self) -> bool:
         """Look again: they may have signed out, lost their right, or deleted the conversation."""
+        self._withdrawals = ENGINE.withdrawals  # as it was before the look
         try:
             self.who, self.conversation, _language = await self.admit()
         except ServiceUnavailable:
@@ -262,11 +266,21 @@ class TurnSocket(RefusingConsumer):
     async def _send_frames(self, turn_id: UUID, after: int) -> None:
         if monotonic() - self._looked_at > LOOK_AGAIN_S and not await self._admitted():
             return  # a turn that another tab began, in a window that lost its right meanwhile
-        send, shown = self.base_send, self.shown
+        send, shown, began = self.base_send, self.shown, ENGINE.withdrawals
         async with aclosing(ENGINE.follow(turn_id, after=after, reader=Principal.of(self.who))) as batches:
             async for batch in batches:
+                if self._withdrawals != ENGINE.withdrawals and not await self._still_admitted():
+                    return
+                if began != ENGINE.withdrawals:
+                    batch = await fit_frames(Principal.of(self.who), batch)
                 for text in batch:
                     await send({"type": "websocket.send", "text": shown(text)})
+
+    async def _still_admitted(self) -> bool:
+        try:
+            return await self._admitted()
+        except ServiceUnavailable:
+            return not self._refused  # as above
 
 
 class ConversationConsumer(TurnSocket):
@@ -300,13 +314,14 @@ class ConversationConsumer(TurnSocket):
         """
         if self.standing is None or not isinstance(frame, frames.Ask):
             return False
+        withdrawals = ENGINE.withdrawals
         try:
             turn = await services.start_turn(self.conversation, frame, actor=self.who, standing=self.standing)
         except ServiceUnavailable:
             raise
         except (KnowSphereError, services.Changed):
             return False
-        self._looked_at = monotonic()
+        self._looked_at, self._withdrawals = monotonic(), withdrawals
         if not self._refused:  # by the guard, meanwhile
             self._show(turn)
         return True

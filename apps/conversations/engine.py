@@ -84,6 +84,11 @@ class Engine:
         self._tasks: list[asyncio.Task[None]] = []
 
     @property
+    def withdrawals(self) -> int:
+        """A number that is another one whenever somebody's right may have gone."""
+        return self.news.withdrawals
+
+    @property
     def started(self) -> bool:
         """Whether this process can run turns."""
         return bool(self._tasks) and not self.closing

@@ -1,4 +1,7 @@
-"""What processes tell each other about turns, over LISTEN and NOTIFY, and watching from afar."""
+"""What processes tell each other about turns, and the database about rights, over LISTEN and NOTIFY.
+
+Also watching from afar.
+"""
 
 import asyncio
 import logging
@@ -13,6 +16,7 @@ from apps.conversations import rows, rows_liveness
 from apps.conversations.log import frame
 from apps.conversations.replay import fit_for
 from apps.workspaces.principals import Principal
+from apps.workspaces.withdrawals import CHANNEL as WITHDRAWALS
 
 logger = logging.getLogger(__name__)
 
@@ -24,9 +28,14 @@ Hear = Callable[[str, UUID], None]
 
 
 class News:
-    """One connection that listens, and whose lock tells the others that this process lives."""
+    """One connection that listens, and whose lock tells the others that this process lives.
+
+    ``withdrawals`` is another number whenever a right may have gone: somebody's, anywhere. What was known before
+    has to be looked at again; so it has where notices may have been missed.
+    """
 
     def __init__(self, process: str, hear: Hear) -> None:
+        self.withdrawals = 0
         self._process = process
         self._hear = hear
         self._waiting: dict[UUID, set[asyncio.Event]] = {}
@@ -40,9 +49,14 @@ class News:
                 async with connection:
                     await rows_liveness.hold_life(connection, self._process)
                     await connection.execute(f"LISTEN {rows.CHANNEL}")
+                    await connection.execute(f"LISTEN {WITHDRAWALS}")
+                    self.withdrawals += 1
                     pause = 0.1
                     async for notice in connection.notifies():
-                        self._take(notice.payload)
+                        if notice.channel == WITHDRAWALS:
+                            self.withdrawals += 1
+                        else:
+                            self._take(notice.payload)
             except psycopg.Error as error:
                 logger.info("listening again in %.1f s: %s", pause, type(error).__name__)
             await asyncio.sleep(pause)

@@ -14,10 +14,10 @@ from apps.common.errors import NotFound
 from apps.conversations import rows
 from apps.conversations.engine import ENGINE
 from apps.conversations.models import Turn
-from apps.conversations.replay import fit_for
+from apps.conversations.replay import fit_for, fit_frames
 from apps.workspaces.models import User
 
-LOOK_AGAIN_S = 5.0  # how old a look at the reader's rights may be while events are sent
+LOOK_AGAIN_S = 5.0  # how old a look at the reader's rights may be while events are sent, though nobody told of a change
 ALIVE_S = 15.0  # how long a stream may be silent before proxies take it for dead
 
 
@@ -27,13 +27,17 @@ async def watch(turn_id: UUID, *, who: User, after: int = 0) -> AsyncGenerator[d
     Raises:
         NotFound: there is no such turn for them, or no longer.
     """
+    began = withdrawals = ENGINE.withdrawals
     await in_db(_require, turn_id, who)
     looked_at = monotonic()
     async with aclosing(ENGINE.follow(turn_id, after=after, reader=who.principal)) as batches:
         async for batch in batches:
-            if monotonic() - looked_at > LOOK_AGAIN_S:
+            if withdrawals != ENGINE.withdrawals or monotonic() - looked_at > LOOK_AGAIN_S:
+                withdrawals = ENGINE.withdrawals
                 await in_db(_require, turn_id, who)
                 looked_at = monotonic()
+            if began != withdrawals:
+                batch = await fit_frames(who.principal, batch)
             for frame in batch:
                 yield orjson.loads(frame)
 

@@ -1,8 +1,9 @@
 """A runner that does what the question says, so that turns can be tested without a graph.
 
 ``say 50 20``: fifty words, twenty a second (0: as fast as possible) · ``cite``: an answer with two
-sources (``cite 3``: and its use) · ``relay``: stream from the configured endpoint · ``wait``: nothing until stopped ·
-``deaf``: ignores the stop event · ``crash`` · ``nul`` · ``huge 33``: an event of 33 MB among small ones
+sources (``cite 3``: and its use) · ``late 20``: twenty words, twenty a second, and then the sources ·
+``relay``: stream from the configured endpoint · ``wait``: nothing until stopped · ``deaf``: ignores the stop event ·
+``crash`` · ``nul`` · ``huge 33``: an event of 33 MB among small ones
 """
 
 import asyncio
@@ -66,6 +67,12 @@ async def run_turn(request, *, events, stop):
         if numbers and numbers[0].isdigit():
             events.emit("usage", {"prompt": int(numbers[0]), "completion": 4, "cached": 1})
         return TurnOutcome("succeeded", "".join(texts), sources=SOURCES, usage={"prompt": 3}, model="scripted")
+    elif kind == "late":
+        for word in words(int(numbers[0])):
+            token(word)
+            await asyncio.sleep(0.05)
+        events.emit("sources", {"sources": [source.as_event() for source in SOURCES]})
+        return TurnOutcome("succeeded", "".join(texts), sources=SOURCES, model="scripted")
     elif kind == "relay":
         async for text in relay(stop):
             token(text)

@@ -1,14 +1,17 @@
 """Who may go on reading a turn: rights are looked at again while it is shown, and when it is replayed."""
 
 import asyncio
+import json
 from uuid import uuid4
 
+import httpx
 from django.contrib.sessions.models import Session
+from django.db import transaction
 from django.utils import timezone
 
 from apps.common.database import in_db
 from apps.common.sessions import SessionStore
-from apps.conversations import consumers
+from apps.conversations import consumers, signin
 from apps.conversations.engine import ENGINE
 from apps.conversations.models import Conversation
 from apps.workspaces.services import create_api_key
@@ -141,38 +144,123 @@ async def test_a_question_looks_at_the_sign_in_in_the_statement_that_begins_it(s
 
 
 async def test_a_turn_is_shown_only_while_its_reader_may_see_it(server, people, monkeypatch):
-    """Without a frame of theirs: signed out, out of the workspace, or locked while an answer streams."""
+    """Without a frame of theirs, and before the next look by the clock: the database tells of what was taken away."""
     from apps.conversations.services import start_conversation
     from apps.workspaces.models import Membership, Role
 
-    monkeypatch.setattr(consumers, "LOOK_AGAIN_S", 0.2)
+    monkeypatch.setattr(consumers, "LOOK_AGAIN_S", 600)
+    persons = type(people.bea).objects
 
-    def lose(how, key):
-        if how == "signed out":
-            Session.objects.filter(session_key=key).delete()
-        elif how == "left":
-            Membership.objects.filter(user=people.bea).delete()
-        else:
-            type(people.bea).objects.filter(pk=people.bea.pk).update(is_active=False)
+    def lose(how, key, talk):
+        match how:
+            case "signed out":
+                Session.objects.filter(session_key=key).delete()
+            case "left":
+                Membership.objects.filter(user=people.bea).delete()
+            case "locked":
+                persons.filter(pk=people.bea.pk).update(is_active=False)
+            case "another password":
+                persons.filter(pk=people.bea.pk).update(password="!another")
+            case "the conversation went":
+                Conversation.objects.filter(pk=talk.pk).update(deleted_at=timezone.now())
 
     def back():
-        type(people.bea).objects.filter(pk=people.bea.pk).update(is_active=True)
+        persons.filter(pk=people.bea.pk).update(is_active=True, password=people.bea.password)
         Membership.objects.get_or_create(user=people.bea, workspace=people.acme, defaults={"role": Role.VIEWER})
 
-    for how, code in (("signed out", 4401), ("left", 4404), ("locked", 4401)):
+    ways = {"signed out": 4401, "left": 4404, "locked": 4401, "another password": 4401, "the conversation went": 4404}
+    for how, code in ways.items():
         await in_db(back)
         conversation = await in_db(lambda: start_conversation(workspace=people.acme, actor=people.bea))
         key = await in_db(lambda: people.session(people.bea))
         async with Tab(server, conversation.pk, session=key) as one:
-            await one.ask("say 200 20")
+            await one.ask("say 400 20")
             await one.until("token")
-            await in_db(lambda how=how, key=key: lose(how, key))
-            async with asyncio.timeout(3):
-                while (await one.next())["type"] != "error":
-                    pass
-                await one.socket.wait_closed()
+            await in_db(lambda how=how, key=key, talk=conversation: lose(how, key, talk))
+            known = len(one.frames)
+            await one.until("error")
+            await one.socket.wait_closed()
             assert one.socket.close_code == code, how
+            assert len(one.frames) - known < 60, how  # three seconds of twenty, on a busy machine; most often one
     await in_db(back)
+
+
+async def test_a_right_that_ends_by_the_clock_is_looked_for(server, people, monkeypatch):
+    from apps.conversations.services import start_conversation
+
+    monkeypatch.setattr(consumers, "LOOK_AGAIN_S", 0.2)
+    conversation = await in_db(lambda: start_conversation(workspace=people.acme, actor=people.bea))
+    key = await in_db(lambda: people.session(people.bea))
+    async with Tab(server, conversation.pk, session=key) as one:
+        await one.ask("say 200 20")
+        await one.until("token")
+        await in_db(lambda: Session.objects.filter(session_key=key).update(expire_date="2020-01-01T00:00Z"))
+        assert (await one.until("error"))["code"] == "signed_out"
+
+
+async def test_what_is_taken_from_others_costs_one_look(tab, people, monkeypatch):
+    """No look a token; one for each time that something was taken away, and the stream goes on."""
+    looks, admit = [], signin.admit
+
+    async def counted(*args, **kwargs):
+        looks.append(args)
+        return await admit(*args, **kwargs)
+
+    def take():
+        with transaction.atomic():
+            for _ in range(3):
+                Session.objects.filter(session_key=people.session(people.bea)).delete()
+
+    monkeypatch.setattr(consumers, "LOOK_AGAIN_S", 600)
+    monkeypatch.setattr(signin, "admit", counted)
+    async with tab() as one:
+        await one.ask("say 60 20")
+        await one.until("token")
+        opened = len(looks)
+        seen = ENGINE.withdrawals
+        await in_db(take)
+        assert (await one.turn())["status"] == "succeeded"
+        assert ENGINE.withdrawals == seen + 1
+        assert len(looks) == opened + 1
+
+
+async def test_a_source_that_was_taken_away_meanwhile_is_not_quoted(tab, server, people):
+    """In the frame itself, while the answer streams: by socket and by the API's stream of events."""
+    from apps.knowledge.models import Document, KnowledgeBase
+    from tests.conversations import scripted
+
+    def prepare():
+        base = KnowledgeBase.objects.create(workspace=people.acme, name="Travel")
+        Document.objects.create(
+            pk=scripted.DOCUMENT, workspace=people.acme, knowledge_base=base, name="a", size_bytes=1, sha256="0" * 64
+        )
+
+    def take():
+        Document.objects.filter(pk=scripted.DOCUMENT).update(deleted_at=timezone.now())
+
+    async def streamed(turn_id):
+        head = {"Authorization": f"Bearer {secret}", "Accept": "text/event-stream"}
+        async with httpx.AsyncClient(timeout=60) as client:
+            answer = await client.get(f"http://127.0.0.1:{server.port}/api/v1/turns/{turn_id}/events", headers=head)
+        return [json.loads(line[6:]) for line in answer.text.splitlines() if line.startswith("data: ")]
+
+    def snippets(events):
+        return [[item["snippet"] for item in event["sources"]] for event in events if event["type"] == "sources"]
+
+    await in_db(prepare)
+    _key, secret = await in_db(lambda: a_key(people, "conversations:read", "knowledge:read"))
+    for taken in (False, True):
+        async with tab() as one:
+            await one.ask("late 30")
+            first = await one.until("token")
+            stream = asyncio.create_task(streamed(first["turn"]))
+            await asyncio.sleep(0.3)
+            if taken:
+                await in_db(take)
+            await one.turn()
+        [shown], [sent] = snippets(one.frames), snippets(await stream)
+        assert shown == sent == (["", ""] if taken else [source.text for source in scripted.SOURCES]), taken
+    await in_db(lambda: KnowledgeBase.objects.filter(name="Travel").delete())
 
 
 async def test_a_window_that_was_left_open_shows_no_later_turn(server, people, monkeypatch):

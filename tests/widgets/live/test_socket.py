@@ -8,6 +8,7 @@ import pytest
 from websockets.asyncio.client import connect
 
 from apps.common.database import in_db as in_thread
+from apps.conversations import consumers
 from apps.conversations.models import Conversation, Turn
 from apps.widgets import services, tokens
 from apps.widgets.models import Visitor
@@ -178,6 +179,27 @@ async def test_a_widget_that_is_switched_off_ends_its_sockets(tab, widget):
         assert (await one.until("error"))["code"] == "widget_not_found"
         await one.socket.wait_closed()
     assert await in_thread(lambda: Conversation.objects.filter(widget_id=widget.pk, turns__isnull=False).count()) == 0
+
+
+async def test_an_answer_ends_for_a_visitor_whose_widget_or_site_goes_meanwhile(tab, widget, monkeypatch):
+    monkeypatch.setattr(consumers, "LOOK_AGAIN_S", 600)  # the database tells
+    for change, code in (
+        ({"origins": ["https://other.example"]}, "origin_not_allowed"),
+        ({"enabled": False}, "widget_not_found"),
+    ):
+        async with tab() as one:
+            await one.ask("say 100 20")
+            await one.until("token")
+            known = len(one.frames)
+            await in_thread(
+                lambda change=change: services.change_widget(widget=widget, actor=widget.created_by, **change)
+            )
+            assert (await one.until("error"))["code"] == code
+            await one.socket.wait_closed()
+            assert len(one.frames) - known < 60, code  # three seconds of twenty, on a busy machine
+        await in_thread(
+            lambda: services.change_widget(widget=widget, actor=widget.created_by, origins=[SHOP], enabled=True)
+        )
 
 
 async def test_a_spent_budget_refuses_before_a_call(tab, widget, people, settings):  # noqa: F811
