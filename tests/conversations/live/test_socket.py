@@ -4,6 +4,7 @@ import asyncio
 import json
 import random
 import time
+from uuid import UUID
 
 import pytest
 from django.db import IntegrityError
@@ -193,10 +194,14 @@ async def test_a_turn_that_the_database_lost_is_put_back(tab, conversation):
 async def test_a_conversation_erased_during_its_turn_ends_it(tab, conversation):
     async with tab() as one:
         await one.ask("say 60 20")
-        await one.until("token")
+        first = await one.until("token")
         await in_db(lambda: erase(Conversation.objects.filter(pk=conversation.pk)))
-        end = await one.turn()
-    assert (end["status"], end["error"]["code"]) == ("failed", "answer_not_stored")
+        assert (await one.until("error"))["code"] == "not_found"
+        await one.socket.wait_closed()
+    async with asyncio.timeout(30):
+        while UUID(first["turn"]) in ENGINE._running:
+            await asyncio.sleep(0.05)
+    assert not await in_db(Turn.objects.filter(pk=first["turn"]).exists)
 
 
 async def test_nul_and_half_characters_of_a_model_go_nowhere(tab):
