@@ -190,6 +190,7 @@ try:
     vars().update(environ.Env.email_url_config(environment.text("EMAIL_URL", "consolemail://")))
 except (KeyError, ValueError, ImproperlyConfigured) as error:
     raise ImproperlyConfigured("EMAIL_URL must look like smtp+tls://user:password@host:587") from error
+ACCOUNT_REAUTHENTICATION_METHODS = ("password", "mfa", *(("code",) if SENDS_MAIL else ()))
 ACCOUNT_EMAIL_VERIFICATION = "mandatory" if SENDS_MAIL else "none"
 ACCOUNT_CONFIRM_EMAIL_ON_GET = False
 ACCOUNT_LOGIN_ON_EMAIL_CONFIRMATION = True

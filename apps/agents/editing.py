@@ -55,7 +55,8 @@ def save_agent(*, agent: Agent, values: Mapping[str, Any], actor: User) -> Agent
     Args:
         agent: the agent.
         values: fields by name (FIELDS); ``knowledge_bases`` and ``model`` as ids of the same workspace.
-            Ids that the actor may not use are left out: configuration narrows, it never widens.
+            Ids that the actor may not use are left out: configuration narrows, it never widens. Bases
+            that the actor cannot see stay as others chose them.
         actor: who saves.
 
     Raises:
@@ -70,7 +71,8 @@ def save_agent(*, agent: Agent, values: Mapping[str, Any], actor: User) -> Agent
     agent.save()
     if "knowledge_bases" in values:
         readable = KnowledgeBase.objects.visible_to(actor).filter(workspace=agent.workspace)
-        agent.knowledge_bases.set(readable.filter(pk__in=values["knowledge_bases"]))
+        unseen = agent.knowledge_bases.exclude(pk__in=readable)
+        agent.knowledge_bases.set([*readable.filter(pk__in=values["knowledge_bases"]), *unseen])
     _keep_version(agent, actor)
     return agent
 

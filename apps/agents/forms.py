@@ -2,8 +2,10 @@
 
 from collections.abc import Sequence
 from typing import Any
+from uuid import UUID
 
 from django import forms
+from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
 from apps.agents.models import Agent
@@ -28,8 +30,10 @@ QUESTIONS, QUESTION = 6, 200
 
 
 class _Models(forms.ModelChoiceField[ModelConfig]):
+    unseen: UUID | None = None  # what others chose, and whoever edits may not see
+
     def label_from_instance(self, obj: Any) -> str:
-        return str(obj.name)
+        return str(_("As others chose; you may not see it")) if obj.pk == self.unseen else str(obj.name)
 
 
 class AgentForm(forms.Form):
@@ -92,7 +96,9 @@ class AgentForm(forms.Form):
     wall_s = forms.IntegerField(label=_("Seconds a question"), required=False, min_value=10, max_value=900)
     tokens = forms.IntegerField(label=_("Tokens a question"), required=False, min_value=2_000, max_value=5_000_000)
 
-    def __init__(self, *args: Any, workspace: Workspace, actor: User, **kwargs: Any) -> None:
+    def __init__(
+        self, *args: Any, workspace: Workspace, actor: User, agent: Agent | None = None, **kwargs: Any
+    ) -> None:
         super().__init__(*args, **kwargs)
         bases = KnowledgeBase.objects.visible_to(actor).filter(workspace=workspace).order_by("name")
         models = ModelConfig.objects.visible_to(actor).usable_in(workspace.pk).filter(kind="chat", enabled=True)
@@ -102,6 +108,9 @@ class AgentForm(forms.Form):
         self.fields["folders"].choices = folder_choices(there)  # type: ignore[attr-defined]
         self._keys = {fact.key for base in there for fact in base.facts}
         ask_for_facts(self, there, self._shown(self.initial.get("metadata", ())))
+        if agent and agent.model_id and not models.filter(pk=agent.model_id).exists():
+            self.fields["model"].unseen = agent.model_id  # type: ignore[attr-defined]
+            models = ModelConfig.objects.filter(Q(pk__in=models.values("pk")) | Q(pk=agent.model_id))
         self.fields["model"].queryset = models.order_by("name")  # type: ignore[attr-defined]
         names = [tool.name for tool in catalog.choosable()]
         self.fields["tools"].choices = [(name, TOOLS.get(name, name)) for name in names]  # type: ignore[attr-defined]

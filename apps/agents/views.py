@@ -71,7 +71,7 @@ def edit_agent(request: PersonRequest, slug: str, agent_id: UUID) -> HttpRespons
     """Show an agent's editor with its versions, or save it."""
     frame = _enter(request, slug)
     agent = _own(request, frame, agent_id)
-    kind = {"workspace": frame["workspace"], "actor": request.user}
+    kind = {"workspace": frame["workspace"], "actor": request.user, "agent": agent}
     context = {**frame, "agent": agent, "versions": agent.versions.select_related("saved_by")[:20]}
     context["may_default"] = permissions.allows("add_model", frame["role"])
     if request.method == "GET":

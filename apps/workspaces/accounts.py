@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from allauth.account.adapter import DefaultAccountAdapter
+from allauth.account.adapter import DefaultAccountAdapter, get_adapter
+from allauth.account.decorators import reauthentication_required
 from allauth.account.models import EmailAddress
 from allauth.mfa.adapter import DefaultMFAAdapter
 from allauth.mfa.models import Authenticator
@@ -21,6 +22,22 @@ from apps.workspaces import services
 from apps.workspaces.services.invitations import usable
 
 TOTP_SECRET = b"mfa.secret"  # what the ciphertext is bound to
+
+
+_ask_again = reauthentication_required(lambda request: None)
+
+
+def ask_again(request: HttpRequest) -> None:
+    """Let somebody who is signed in say once more who they are, unless they did so within five minutes.
+
+    What cannot be undone takes more than an open browser. The request is kept, and goes on by itself afterwards.
+    People who come through the operator's identity provider alone have nothing here to be asked for.
+
+    Raises:
+        ReauthenticationRequired: allauth's middleware leads to the page that asks.
+    """
+    if get_adapter().get_reauthentication_methods(request.user):
+        _ask_again(request)
 
 
 class AccountAdapter(DefaultAccountAdapter):

@@ -15,7 +15,7 @@ from apps.knowledge.models import KnowledgeBase, MetadataField
 from apps.knowledge.services import create_folder
 from apps.models.models import ModelConfig
 from apps.workspaces.models import Role
-from apps.workspaces.services import set_membership
+from apps.workspaces.services import Subject, set_membership, share
 
 VALUES = {
     "name": "HR",
@@ -122,6 +122,33 @@ def test_foreign_bases_and_models_are_not_taken(signed_in, mal, acme):
     for change in ({"knowledge_bases": [base.pk]}, {"model": model.pk}):
         assert signed_in.post(url("create-agent"), {**VALUES, **change}).status_code == 422
     assert not Agent.objects.filter(name="HR").exists()
+
+
+def test_what_others_chose_stays_where_an_editor_cannot_see_it(client, ann, bea, acme, handbook):
+    """The page tells neither its name nor loses it; choosing another does what it says."""
+    set_membership(workspace=acme, user=bea, role=Role.MEMBER)
+    model = ModelConfig.objects.create(
+        workspace=acme, kind="chat", name="board-only", base_url="http://127.0.0.1:9/v1", restricted=True
+    )
+    secret = KnowledgeBase.objects.create(workspace=acme, name="Board minutes", restricted=True)
+    chosen = {**VALUES, "model": model.pk, "knowledge_bases": [handbook.pk, secret.pk]}
+    client.force_login(ann)
+    client.post(url("create-agent"), chosen)
+    agent = Agent.objects.get(name="HR")
+    share(row=agent, subject=Subject(user=bea), level="manage", actor=ann)
+    client.force_login(bea)
+    page = client.get(url("edit-agent", agent.pk)).content.decode()
+    assert "board-only" not in page
+    assert "Board minutes" not in page
+    assert f'value="{model.pk}" selected' in page
+    client.post(url("edit-agent", agent.pk), {**VALUES, "name": "HR 2", "model": model.pk, "knowledge_bases": []})
+    agent.refresh_from_db()
+    assert (agent.name, agent.model) == ("HR 2", model)
+    assert set(agent.knowledge_bases.all()) == {secret}
+    client.post(url("edit-agent", agent.pk), {**VALUES, "knowledge_bases": [handbook.pk]})
+    agent.refresh_from_db()
+    assert agent.model is None
+    assert set(agent.knowledge_bases.all()) == {handbook, secret}
 
 
 def test_versions_differ_and_can_be_gone_back_to(signed_in, ann, acme):

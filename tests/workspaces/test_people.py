@@ -266,7 +266,16 @@ def test_a_person_who_ends_their_account_is_out_everywhere(acme, ann, bea, handb
     talk = Conversation.objects.create(workspace=acme, owner=ann)
     client.force_login(ann)
     assert client.post(reverse("workspaces:delete-account"), {"email": "bea@example.com"}).status_code == 422
-    client.post(reverse("workspaces:delete-account"), {"email": ann.email})
+    ann.set_password("correct horse battery")
+    ann.save()
+    client.force_login(ann)
+    asked = client.post(reverse("workspaces:delete-account"), {"email": ann.email})
+    assert asked["Location"].startswith(reverse("account_reauthenticate"))
+    wrong = client.post(asked["Location"], {"password": "another horse", "next": reverse("workspaces:delete-account")})
+    assert wrong.status_code == 200
+    assert User.objects.get(pk=ann.pk).is_active
+    again = {"password": "correct horse battery", "next": reverse("workspaces:delete-account")}
+    assert client.post(asked["Location"], again)["Location"] == reverse("account_login")  # it went on by itself
     gone = User.objects.get(pk=ann.pk)
     assert not gone.is_active
     assert "ann" not in gone.email
@@ -280,6 +289,24 @@ def test_a_person_who_ends_their_account_is_out_everywhere(acme, ann, bea, handb
     assert erasing.erase_people() == 1
     assert AuditEvent.objects.filter(actor_id=ann.pk).exists()  # its id stays, nothing to find it by
     assert KnowledgeBase.objects.get(pk=handbook.pk).created_by is None
+
+
+def test_what_cannot_be_undone_asks_once_more_who_is_there(acme, ann, bea, client):
+    """Not those without a password or another way to say it: they come through the operator's provider."""
+    ann.set_password("correct horse battery")
+    ann.save()
+    client.force_login(ann)
+    transfer = reverse("workspaces:transfer-workspace", args=["acme", membership(bea, acme).pk])
+    delete = reverse("workspaces:delete-workspace", args=["acme"])
+    for address, values in ((transfer, {}), (delete, {"name": acme.name})):
+        assert client.post(address, values)["Location"].startswith(reverse("account_reauthenticate")), address
+    assert Workspace.objects.get(pk=acme.pk).deleted_at is None
+    assert membership(ann, acme).role == Role.OWNER
+    ann.set_unusable_password()
+    ann.save()
+    client.force_login(ann)
+    client.post(delete, {"name": acme.name})
+    assert Workspace.objects.get(pk=acme.pk).deleted_at
 
 
 def test_what_is_older_than_it_is_kept_goes(acme, ann):

@@ -15,6 +15,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from apps.common import zones
 from apps.workspaces import services
+from apps.workspaces.accounts import ask_again
 from apps.workspaces.models import Notice, User
 from apps.workspaces.pages import PersonRequest
 from apps.workspaces.templatetags.notices import DISMISSED
@@ -91,6 +92,7 @@ def delete_account(request: PersonRequest) -> HttpResponse:
         form.add_error("email", _("This is not your address. Nothing was deleted."))
     if not form.is_valid():
         return _page(request, form=form, status=422)
+    ask_again(request)
     services.delete_person(user=request.user)
     logout(request)
     return redirect("account_login")

@@ -15,6 +15,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from apps.common.errors import InvalidInput
 from apps.workspaces import permissions, services
+from apps.workspaces.accounts import ask_again
 from apps.workspaces.forms import ROLES, InvitationForm, RoleForm
 from apps.workspaces.models import Department, DepartmentMember, Invitation, Membership, Role
 from apps.workspaces.pages import NO_ROW, PersonRequest, enter
@@ -86,6 +87,7 @@ def transfer_workspace(request: PersonRequest, slug: str, membership_id: UUID) -
     member = _managed(request, slug, membership_id)
     if "ask" in request.POST:
         return _ask(request, slug, member, "transfer")
+    ask_again(request)
     services.transfer_workspace(membership=member, actor=request.user)
     messages.success(request, _("The workspace was handed over. You are an admin of it now."))
     return redirect("workspaces:list-members", slug)

@@ -13,6 +13,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
 
 from apps.workspaces import exporting, permissions, services
+from apps.workspaces.accounts import ask_again
 from apps.workspaces.forms import DeleteWorkspaceForm, LimitForm, SettingsForm, people_of
 from apps.workspaces.models import Membership, Quota
 from apps.workspaces.pages import PersonRequest, enter
@@ -50,6 +51,7 @@ def delete_workspace(request: PersonRequest, slug: str) -> HttpResponse:
     form = DeleteWorkspaceForm(request.POST, workspace=frame["workspace"])
     if not form.is_valid():
         return render(request, "workspaces/show_settings.html", _settings(frame, delete_form=form), status=422)
+    ask_again(request)
     services.delete_workspace(workspace=frame["workspace"], actor=request.user)
     messages.success(request, _("“%(name)s” was closed and is being erased.") % {"name": frame["workspace"].name})
     return redirect("workspaces:home")
