@@ -87,6 +87,7 @@ def transfer_workspace(request: PersonRequest, slug: str, membership_id: UUID) -
     member = _managed(request, slug, membership_id)
     if "ask" in request.POST:
         return _ask(request, slug, member, "transfer")
+    permissions.require("own_workspace", actor=request.user, workspace=member.workspace)
     ask_again(request)
     services.transfer_workspace(membership=member, actor=request.user)
     messages.success(request, _("The workspace was handed over. You are an admin of it now."))
