@@ -72,7 +72,7 @@ def _event(
         actor_id=principal.user_id,
         credential_id=principal.key_id or principal.widget_id,
         action=action,
-        target_kind=str(target._meta.verbose_name) if target is not None else "",
+        target_kind=str(target._meta.model_name) if target is not None else "",
         target_id=target.pk if target is not None and isinstance(target.pk, UUID) else None,
         target_name=name[:255],
         right=right,
@@ -149,7 +149,7 @@ def asked_statement(turn: type[Model], turn_id: UUID, *, who: Who, place: str) -
     """
     principal = Principal.of(who)
     user = principal.user_id
-    credential, kind = principal.key_id or principal.widget_id, str(turn._meta.verbose_name)
+    credential, kind = principal.key_id or principal.widget_id, turn._meta.model_name
     return ASKED.format(place=place), (principal.kind, user, credential, kind, turn_id, logs.client_ip.get(), user)
 
 

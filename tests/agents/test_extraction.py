@@ -9,7 +9,7 @@ from apps.models.builtin.sentences import is_chinese, sentences, terms
 def test_sentences_of_prose_lists_and_tables():
     text = (
         "# A heading\n\nFirst **bold** point. Version 2.1 is out! See [the guide](http://x.test).\n"
-        "- A list item\n1. Another one\n\n| Name | Age |\n|---|---|\n| Ann | 9 |\n| Bea |  |\n\n---\n"
+        "- A list item\n1. Another one\n\n| Name | Age |\n|---|---|\n| Ann. | 9 |\n| Bea |  |\n\n---\n"
         "第一句。第二句“引用。”第三句！"
     )
     assert list(sentences(text)) == [

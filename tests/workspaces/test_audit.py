@@ -8,7 +8,7 @@ import pytest
 from asgiref.sync import async_to_sync
 from django.test import Client
 from django.urls import reverse
-from django.utils import timezone
+from django.utils import timezone, translation
 
 from apps.common.errors import NotFound
 from apps.knowledge import services as knowledge
@@ -155,6 +155,18 @@ def test_page_export_and_api_show_the_same_entries_and_filters(acme, ann, bea, c
     lines = b"".join(whole(client.get(export, {"q": "second"}))).splitlines()
     assert [json.loads(line)["action"] for line in lines] == ["a.two"]
     assert api.get("audit-events", {"action": "audit_log.exported"}).json()["results"]
+
+
+def test_what_an_entry_is_about_is_said_in_the_readers_language(acme, ann, handbook, client):
+    """The row holds the kind's name in no language, whichever was spoken when it was made."""
+    with translation.override("zh-hans"):
+        audit.record("base.looked_at", who=ann, workspace_id=acme.pk, target=handbook)
+    assert AuditEvent.objects.get(action="base.looked_at").target_kind == "knowledgebase"
+    client.force_login(ann)
+    for language, word in (("en", "knowledge base"), ("zh-hans", "知识库")):
+        client.cookies["ks_language"] = language
+        page = client.get(reverse("workspaces:show-audit-log", args=["acme"]), {"q": "base.looked_at"})
+        assert f'<span class="muted">{word}</span>' in page.content.decode(), language
 
 
 def test_those_who_do_not_run_a_workspace_see_no_log(acme, ann, bea):

@@ -4,7 +4,7 @@ The lexical index has better terms, but it belongs to knowledge, which stands ab
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Any
 
@@ -22,6 +22,7 @@ END = re.compile(
 MARK = re.compile(r"^\s*(?:[-*+•]\s+|\d{1,3}[.)、]\s*|>\s*)+")
 EMPHASIS = re.compile(r"\*\*|__|`|!?\[([^\]]*)\]\([^)]*\)")
 RULE = re.compile(r"^[\s|:\-=*_]+$")
+FULL_STOP = re.compile(r"[.。]; ")
 STOP = frozenset(
     [
         *("a", "an", "and", "are", "as", "at", "be", "by", "can", "did", "do", "does", "for", "from", "had", "has"),
@@ -56,11 +57,11 @@ def sentences(text: str) -> Iterator[str]:
             if not header:
                 header = cells
             elif len(cells) == len(header):
-                yield "; ".join(
+                yield _joined(
                     f"{name}: {cell}" if name else cell for name, cell in zip(header, cells, strict=True) if cell
                 )
             else:
-                yield "; ".join(filter(None, cells))
+                yield _joined(filter(None, cells))
             continue
         header = []
         if not line.strip() or line.lstrip().startswith("#") or RULE.match(line):
@@ -68,6 +69,11 @@ def sentences(text: str) -> Iterator[str]:
         for sentence in END.split(MARK.sub("", line)):
             if sentence and (kept := _plain(sentence)):
                 yield kept
+
+
+def _joined(cells: Iterable[str]) -> str:
+    """Return a row as one sentence, with the full stop of its last cell alone."""
+    return FULL_STOP.sub("; ", "; ".join(cells))
 
 
 def terms(text: str) -> set[str]:

@@ -1,8 +1,10 @@
 """The audit log."""
 
 import uuid
-from typing import ClassVar
+from functools import cache
+from typing import Any, ClassVar
 
+from django.apps import apps
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
@@ -41,7 +43,7 @@ class AuditEvent(models.Model):
     )
     credential_id = models.UUIDField(null=True)  # the key or the widget
     action = models.CharField(_("What"), max_length=60)
-    target_kind = models.CharField(max_length=40, blank=True)
+    target_kind = models.CharField(max_length=40, blank=True)  # a model's name, in no language
     target_id = models.UUIDField(null=True)
     target_name = models.CharField(_("On what"), max_length=255, blank=True)
     right = models.CharField(_("By right of"), max_length=60, blank=True)
@@ -63,6 +65,18 @@ class AuditEvent(models.Model):
         return f"audit event {self.pk}"
 
     @property
+    def kind_of_target(self) -> str:
+        """What kind of thing it was, for people."""
+        return str(_kinds().get(self.target_kind, self.target_kind))
+
+    @property
     def right_in_words(self) -> str:
         """The right that allowed it, for people."""
         return ", ".join(str(RIGHTS.get(part, part)) for part in self.right.split(", "))
+
+
+@cache
+def _kinds() -> dict[str, Any]:
+    """Return what kinds of rows are called, by their models' names."""
+    ours = [model for model in apps.get_models() if model.__module__.startswith("apps.")]
+    return {str(model._meta.model_name): model._meta.verbose_name for model in ours}
