@@ -167,11 +167,13 @@ async def _distil(context: TurnContext, whole: str) -> str:
         logger.info("not distilled: %s", getattr(error, "code", "too slow"))
         return ""
     text = reply.text.strip()
-    if reply.finish_reason == "length" or len(text) > SUMMARY:
-        room_left = SUMMARY - len(CUT)
+    unseen = f"\n[{len(whole) - room} of {len(whole)} characters are not in this summary]" if rest else ""
+    most = SUMMARY - len(unseen)
+    if text and (reply.finish_reason == "length" or len(text) > most):
+        room_left = most - len(CUT)
         cut = text[:room_left].rfind("\n")
         text = text[: cut if cut > SUMMARY // 2 else room_left] + CUT
-    return text + (f"\n[{len(whole) - room} of {len(whole)} characters are not in this summary]" if rest else "")
+    return text and text + unseen
 
 
 def _parsed(text: str) -> Any:
