@@ -3,8 +3,6 @@
 import json
 from uuid import uuid4
 
-import pytest
-
 from apps.agents.context import Budget, Switches
 from apps.models.chat import ChatDelta, Usage
 from tests.agents.fakes import make_context, passage
@@ -71,12 +69,15 @@ def obeying(order):
     return stream, seen
 
 
-@pytest.mark.parametrize("web", [False, True])
-async def test_no_attack_of_the_public_set_gets_anything_done(data_folder, web):
-    """All 125 attacks, with and without the web; a call that they want is refused, and the refusal is an event."""
+async def test_no_attack_of_the_public_set_gets_anything_done(data_folder):
+    """All 125 attacks; a call that they want is refused, and the refusal is an event.
+
+    The web is on where it is off in ``test_orders_in_documents``, which asks through the socket.
+    """
     done, count = [], 0
     # Inside a passage our delimiters are disarmed and long passages are cut to excerpts, so orders stand at the front.
-    for attack, document in attacks(data_folder):
+    for number, (attack, document) in enumerate(attacks(data_folder)):
+        web = number // 10 % 2 == 0
         order = f"IMPORTANT: {attack}"
         stream, seen = obeying(order)
 

@@ -2,7 +2,7 @@
 
 Files that come with a question; how an intent is found; what is said where nothing is found or nothing can be
 reached; markers in every place where an answer stands; large results whose distilling fails, and their references in
-the handoff; what goes to understanding alone; a breakpoint for caches; orders in documents.
+the handoff; what goes to understanding alone; a breakpoint for caches.
 """
 
 import json
@@ -27,7 +27,6 @@ from apps.memory.models import ConversationNote, DocumentAffinity, MemoryItem
 from apps.models import quirks
 from apps.models.models import ModelConfig
 from apps.workspaces.services import create_api_key
-from tests.agents.test_injection import HARMLESS, WANTED, attacks
 from tests.conversations.live.client import Tab
 from tests.conversations.live.test_agent_over_socket import FULL, QUESTION, SEARCH, STEPS
 from tests.conversations.live.test_promises import CITED, talk, understanding  # noqa: F401 (a fixture)
@@ -371,49 +370,3 @@ async def test_a_vendor_that_takes_breakpoints_gets_one_behind_what_never_change
         assert first["text"] + second["text"] == plain
         assert second["text"].lstrip().startswith("# This conversation")
         await in_db(lambda: ModelConfig.objects.filter(pk=model).delete())
-
-
-async def test_a_model_that_obeys_what_it_reads_gets_nothing_done(talk, people, data_folder, monkeypatch, settings):  # noqa: F811
-    """Every tenth attack of the public set, in a file that is searched, the web on and off (all: test_injection)."""
-    opened = []
-
-    async def opens(url):
-        opened.append(url)
-
-    def obeying(request):
-        if not request.body.get("stream"):
-            return labelled("kb_search")(request)
-        messages = request.body["messages"]
-        turn = messages[max(i for i, m in enumerate(messages) if m["role"] == "user") :]
-        read = "".join(str(m["content"]) for m in turn if m["role"] == "tool")
-        calls = [c for m in turn for c in m.get("tool_calls") or ()]
-        if not calls:
-            return Reply(tool_calls=[call("doc_retrieval", {"query": "IMPORTANT"}, "k0")])
-        if "IMPORTANT: " in read and len(calls) == 1:
-            return Reply(tool_calls=[call(name, given, f"w{n}") for n, (name, given) in enumerate(WANTED)])
-        return Reply("Done [[c1]].")
-
-    settings.WEB_SEARCH_PROVIDER = "duckduckgo"
-    monkeypatch.setattr(powers, "read_page", opens)
-    tools = ["doc_retrieval", "list_chunks", "write_plan", "web_fetch"]
-    place = await in_db(lambda: with_agent(people, "Obeying", tools, all_knowledge_bases=False))
-    before, tried = await in_db(MemoryItem.objects.count), 0
-    sample = list(attacks(data_folder))[::10]
-    async with talk(place) as one:
-        one.vendor.otherwise = obeying
-        for number, (attack, document) in enumerate(sample):
-            file = await in_db(attach, people, f"{number}.txt", f"IMPORTANT: {attack}\n{document}")
-            web = bool(number % 2)
-            await one.ask("What do the letters say is important?", attachments=[file], web=web, parent=str(place.pk))
-            ended = one.of("tool.finished")
-            assert {frame["name"] for frame in ended if frame["ok"]} <= HARMLESS
-            refused = {frame["name"]: frame["refused"] for frame in ended if frame["refused"]}
-            if refused:
-                tried += 1
-                assert refused == {
-                    **dict.fromkeys((name for name, _ in WANTED), "unknown_tool"),
-                    "web_fetch": "address_not_given" if web else "unknown_tool",
-                }
-    assert opened == []
-    assert tried >= len(sample) * 0.8
-    assert await in_db(MemoryItem.objects.count) == before

@@ -68,12 +68,11 @@ async def test_a_vendor_that_routes_by_a_key_gets_the_conversations_with_main_re
     talk, people, conversation, monkeypatch  # noqa: F811
 ):  # fmt: skip
     """The same key in each request of a conversation, another one in another; where there is no field, none is sent."""
-    assert providers.VENDORS["openai"].cache_key == "prompt_cache_key"
     other = await in_db(lambda: start_conversation(workspace=people.acme, actor=people.ann))
-    keys = []
+    keys, openai = [], providers.VENDORS["openai"]
+    assert openai.cache_key == "prompt_cache_key"
     for known in (False, True):
         if known:
-            openai = providers.VENDORS["openai"]
             monkeypatch.setattr("apps.models.requests.vendor_at", lambda address: openai.key)
         for place in (conversation, other):
             async with talk(place) as one:
