@@ -110,14 +110,24 @@ def _read(function: Wire) -> Wire:
     name, raw = str(function["name"]), function.get("arguments")
     value: Any = raw
     try:
-        value = orjson.loads(raw) if isinstance(raw, str) else raw
+        value = arguments_in(raw) if isinstance(raw, str) else raw
     except orjson.JSONDecodeError:
         value = None
     if not isinstance(value, dict):
         raw = "{}"
-    elif not isinstance(raw, str):
+    elif not isinstance(raw, str) or raw.lstrip()[:1] != "{":
         raw = orjson.dumps(value).decode()
     return {"name": NAME.sub("_", name)[:64] or "unnamed", "arguments": raw}
+
+
+def arguments_in(raw: str) -> Any:
+    """Return the JSON value of a call's arguments; some vendors write the object's text as a JSON text once more.
+
+    Raises:
+        orjson.JSONDecodeError: it is none.
+    """
+    value = orjson.loads(raw)
+    return orjson.loads(value) if isinstance(value, str) and value.lstrip()[:1] == "{" else value
 
 
 def question_and_answer(turn: Sequence[Wire]) -> tuple[str, str]:

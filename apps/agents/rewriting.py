@@ -32,7 +32,8 @@ DEFINITE = _listed("my our your his her their the this that these those", "")
 LEANING = re.compile(
     r"\b(?:it|its|they|them|their|theirs|he|him|his|she|her|hers|this|that|these|those|there|one|ones|same|former|latter"
     r"|above|previous|again|also|else|other|another|more)\b|^\W*(?:and|or|but|so|then|what about|how about|why)\b"
-    r"|[它他她其该此这那另还再又]|上述|前者|后者|刚才|之前|同样|呢|^(?:和|以及|为什么|怎么)",
+    r"|^\W*(?:no|actually)\b|\bI meant?\b"  # a correction
+    r"|[它他她其该此这那另还再又]|上述|上面|前面|前者|后者|刚才|刚刚|之前|同样|呢|^(?:和|以及|为什么|怎么|不对|不是|错了|继续)",
     re.IGNORECASE,
 )
 GREETING = re.compile(
@@ -101,12 +102,17 @@ def _beginning(clause: str) -> str:
     return " ".join(WORD.findall(clause.lower())[:2])
 
 
+def leans(question: str) -> bool:
+    """Return whether a question shows by its words that it goes on from what was said before."""
+    return bool(LEANING.search(question))
+
+
 def leaves_out(question: str) -> bool:
     """Return whether a question may need restoring; others are not worth a model's call."""
     if GREETING.match(question):
         return False
     latin = len(re.findall(r"[A-Za-z0-9]+", question))
-    return bool(LEANING.search(question)) or latin + len(re.findall(r"[\u3400-\u9fff]", question)) / 2 < SHORT
+    return leans(question) or latin + len(re.findall(r"[\u3400-\u9fff]", question)) / 2 < SHORT
 
 
 QUALIFIER = re.compile(

@@ -94,6 +94,9 @@ async def test_a_question_that_goes_on_takes_the_one_before_along(talk):
     assert "Country: Japan; Public holidays: 16" in outcome.text
     outcome = await talk.ask("And in Germany?")
     assert "Country: Germany; Public holidays: 11" in outcome.text
+    for question in ("住宿每晚最高报销多少？", "它需要什么？"):
+        outcome = await talk.ask(question)
+    assert "需要提供发票" in outcome.text
 
 
 async def test_an_excerpt_is_read_in_full_before_it_is_quoted(talk, ann):

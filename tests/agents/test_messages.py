@@ -23,13 +23,14 @@ def result(call_id, text="found"):
 
 
 def test_calls_that_no_vendor_could_read_are_shown_as_empty_ones():
-    made = calls("a", "b", "c")
-    raws = ('{"query": "a', '{"query": "b"}', "[1]")
-    for one, raw, name in zip(made["tool_calls"], raws, ("doc_retrieval", "doc_retrieval", "web search!"), strict=True):
+    made = calls("a", "b", "c", "d")
+    raws = ('{"query": "a', '{"query": "b"}', "[1]", r'"{\"query\": \"d\"}"')
+    names = ("doc_retrieval", "doc_retrieval", "web search!", "doc_retrieval")
+    for one, raw, name in zip(made["tool_calls"], raws, names, strict=True):
         one["function"] = {"name": name, "arguments": raw}
     before = repr(made)
-    shown = repair([user("first"), made, result("a"), result("b"), result("c")])[1]["tool_calls"]
-    assert [one["function"]["arguments"] for one in shown] == ["{}", '{"query": "b"}', "{}"]
+    shown = repair([user("first"), made, *map(result, "abcd")])[1]["tool_calls"]
+    assert [one["function"]["arguments"] for one in shown] == ["{}", '{"query": "b"}', "{}", '{"query":"d"}']
     assert [one["function"]["name"] for one in shown][2] == "web_search_"
     assert repr(made) == before
 

@@ -62,6 +62,8 @@ def test_anything_else_is_refused(question, rewrite):
         ("那价格呢？", True),
         ("这个制度什么时候开始实行的？", True),
         ("Sick leave?", True),
+        ("No, I meant the days of sick leave", True),
+        ("上面说的第三点具体是什么意思？", True),
         ("How many days of annual leave does every employee have?", False),
         ("出差住宿每晚最高可以报销多少钱？", False),
         ("Hello!", False),

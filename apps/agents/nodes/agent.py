@@ -12,6 +12,7 @@ from apps.agents.context import TurnContext
 from apps.agents.errors import EmptyAnswer
 from apps.agents.evidence import cited_unread, nothing_said, owes_search, owes_something
 from apps.agents.messages import INTERRUPTED_ANSWER
+from apps.agents.rewriting import leans
 from apps.agents.state import TurnState
 from apps.models.chat import Wire
 
@@ -76,11 +77,20 @@ def _owed(state: TurnState, context: TurnContext, reply: Reply) -> list[Wire]:
     """Return the call that has to come before this answer; each kind once a turn."""
     if owes_search(state, context):
         name = "doc_retrieval" if "doc_retrieval" in context.tools else "web_search"
-        query = (state.get("rewrite_query") or context.question)[: 300 if name == "web_search" else 500]
+        query = _searched(state, context)[: 300 if name == "web_search" else 500]
         return [_call(name, {"query": query})]
     if unread := cited_unread(context, reply.content):
         return [_call("list_chunks", {"ids": [f"c{n}" for n in unread]})]
     return []
+
+
+def _searched(state: TurnState, context: TurnContext) -> str:
+    """Return what is searched for in the model's stead.
+
+    A question that leans on the one before, and that nobody restored, takes that along.
+    """
+    query, pairs = state.get("rewrite_query") or context.question, state.get("recent_pairs") or []
+    return f"{pairs[-1][0][:200]} {query}" if pairs and query == context.question and leans(query) else query
 
 
 def _call(name: str, arguments: dict[str, Any]) -> Wire:

@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from apps.agents.compaction import forget_withdrawn
 from apps.agents.context import TurnContext, TurnRecord
 from apps.agents.externalising import POINTER, within_limits, within_room
+from apps.agents.messages import arguments_in
 from apps.agents.state import TurnState, ids_of_turns
 from apps.agents.tools.catalog import Tool, ToolResult
 from apps.agents.tools.results import numbers, parts
@@ -231,7 +232,7 @@ def _parse(raw: Any) -> dict[str, Any] | str:
     if len(raw) > ARGUMENTS_LIMIT:
         return f"the arguments are longer than {ARGUMENTS_LIMIT} characters."
     try:
-        parsed = orjson.loads(storable(raw))
+        parsed = arguments_in(storable(raw))
     except orjson.JSONDecodeError as error:
         return f"the arguments are not JSON: {error}"
     return dict(_storable(parsed)) if isinstance(parsed, dict) else "the arguments must be a JSON object."

@@ -24,7 +24,11 @@ READ_IN_FULL = 4  # of the best hits, and of the best in the question's language
 CONTEXT = re.compile(r"\A(?:<(\w+)>\n.*?\n</\1>\n\n)+", re.DOTALL)
 RESULT = re.compile(r'^<result id="c(\d+)" ([^\n]*)>\n(.*?)\n</result>$', re.DOTALL | re.MULTILINE)
 HEADING = re.compile(r"""\bheading=(?:"([^"]*)"|'([^']*)')""")
-FOLLOWS = re.compile(r"^\W*(?:and|what about|how about)\b|^\W*那|呢\W*$", re.I)
+FOLLOWS = re.compile(
+    r"^\W*(?:and|what about|how about|why|go on|continue|tell me more)\b|^\W*(?:那|它|其|该|继续|然后|为什么)|呢\W*$",
+    re.I,
+)
+POINTS = re.compile(r"^(?=.*\b(?:it|its|they|them)\b)\W*(?:[\w'-]+\W+){0,6}[\w'-]+\W*$", re.I)  # seven words at most
 PIECE = re.compile(r"\s*\S{1,12}")
 HELLO = re.compile(
     r"^\W*(?:hi|hello|hey|good (?:morning|afternoon|evening)|你好|您好|嗨|哈喽|早上好|下午好|晚上好|早安)", re.I
@@ -73,7 +77,7 @@ NOTICE = "\n\n<notice>\n"  # what the agent says behind a question whose answer 
 def _turn(messages: Sequence[Wire]) -> tuple[str, list[Wire]]:
     """Return the question without what the prompt puts before it, and the messages after it.
 
-    A question that only goes on from the one before ("and in Japan?", "那餐费呢？") takes it along.
+    A question that only goes on from the one before ("and in Japan?", "它多少钱？") takes it along.
     """
     asked = [i for i, message in enumerate(messages) if message["role"] == "user"]
     if not asked:
@@ -81,7 +85,7 @@ def _turn(messages: Sequence[Wire]) -> tuple[str, list[Wire]]:
     question, *before = [
         CONTEXT.sub("", str(messages[i]["content"])).partition(NOTICE)[0].strip() for i in asked[:-3:-1]
     ]
-    if before and FOLLOWS.search(question):
+    if before and (FOLLOWS.search(question) or POINTS.search(question)):
         question = f"{before[0]} {question}"
     return question, list(messages[asked[-1] + 1 :])
 

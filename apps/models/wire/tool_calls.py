@@ -27,7 +27,7 @@ class ToolCallAssembler:
     Vendors disagree about which of index and id names a call. The order of trust: an id seen before
     is that call; a new id is a new call; then the index; a fragment with neither joins the call
     that is open. Names are taken once, not concatenated; another name, or a name after complete
-    arguments, is another call. Calls without an id get one.
+    arguments, is another call. Calls without an id get one, and so does the second call of an id.
     """
 
     def __init__(self) -> None:
@@ -81,13 +81,22 @@ class ToolCallAssembler:
                     return self._open(call_id)
                 known.call_id = call_id
                 self._by_id[call_id] = known
-            return self._by_id[call_id]
+            return self._of_id(call_id, index, name)
         known = self._by_index.get(index) if index is not None else None
         if known is None and (index is None or not name):
             known = self._calls[-1] if self._calls else None
         if known is None or self._is_another(known, name, has_arguments):
             return self._open("")
         return known
+
+    def _of_id(self, call_id: str, index: int | None, name: str) -> _Call:
+        """Return the call of an id that was seen before; some vendors give it to another call, too."""
+        known = self._by_id[call_id]
+        at = self._by_index.get(index) if index is not None else None
+        if at is not None:
+            return known if at.call_id else at
+        begins = name and (name != known.name or (index is not None and known.is_whole()))
+        return self._open("") if begins and known.name else known
 
     @staticmethod
     def _is_another(call: _Call, name: str, has_arguments: bool) -> bool:
