@@ -300,9 +300,11 @@ class ConversationConsumer(TurnSocket):
         return self.caller.subprotocol
 
     async def admit(self) -> Admission:
-        """Look at origin, session or key, membership and conversation."""
+        """Look at origin, session or key, membership and conversation: at once, where the sign-in is as it was."""
         if self.user is None:
             self.caller.check_origin()
+        elif self.standing and (found := await signin.admit_again(self.standing, self.conversation_id)):
+            return Admission(self.user, found, self.caller.language(self.user.language))
         self.standing = None
         self.user, conversation, self.standing = await signin.admit(self.caller, self.conversation_id, known=self.user)
         return Admission(self.user, conversation, self.caller.language(self.user.language))

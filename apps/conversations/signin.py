@@ -173,6 +173,21 @@ async def admit(caller: Caller, conversation_id: UUID, *, known: User | None = N
     return Admitted(user, Conversation(**conversation), standing)
 
 
+async def admit_again(standing: rows.Standing, conversation_id: UUID) -> Conversation | None:
+    """Return the conversation where all that an earlier look rested on is as it was, in one statement; else None.
+
+    Raises:
+        ServiceUnavailable: the database does not answer.
+    """
+    door = standing.behind(VISIBLE.bound(Principal.person(standing.user_id), conversation_id))
+    try:
+        async with rows.connected() as connection:
+            row = await _fetch(connection, *door)
+    except psycopg.OperationalError as error:
+        raise ServiceUnavailable(service="PostgreSQL") from error
+    return Conversation(**row) if row else None
+
+
 async def _admit_key(key: str, conversation_id: UUID) -> Admitted:
     """Return the person acting as the key, and the conversation that the key may see."""
     try:

@@ -200,11 +200,11 @@ async def test_a_right_that_ends_by_the_clock_is_looked_for(server, people, monk
 
 async def test_what_is_taken_from_others_costs_one_look(tab, people, monkeypatch):
     """No look a token; one for each time that something was taken away, and the stream goes on."""
-    looks, admit = [], signin.admit
+    looks, again = [], signin.admit_again
 
     async def counted(*args, **kwargs):
         looks.append(args)
-        return await admit(*args, **kwargs)
+        return await again(*args, **kwargs)
 
     def take():
         with transaction.atomic():
@@ -212,7 +212,7 @@ async def test_what_is_taken_from_others_costs_one_look(tab, people, monkeypatch
                 Session.objects.filter(session_key=people.session(people.bea)).delete()
 
     monkeypatch.setattr(consumers, "LOOK_AGAIN_S", 600)
-    monkeypatch.setattr(signin, "admit", counted)
+    monkeypatch.setattr(signin, "admit_again", counted)
     async with tab() as one:
         await one.ask("say 60 20")
         await one.until("token")
