@@ -24,13 +24,17 @@ WARM = 5
 PATIENCE_S = 1_800
 
 
-def measure(world: Any, questions: int) -> dict[str, tuple[float, float]]:
-    """Return each peer's median in ms and the share of it that ours may take."""
+def measure(world: Any, questions: int, *, place: int | None = None) -> dict[str, tuple[float, float]]:
+    """Return each peer's median in ms and the share of it that ours may take.
+
+    ``place``: which tenant asks, of all whose passages lie in one table; each passage then names its tenant, and
+    each peer filters by that as its documentation says.
+    """
     from django.conf import settings
     from django.db import connection
 
     with connection.cursor() as cursor:
-        cursor.execute("""SELECT c.id::text, c.text, v.embedding::text FROM knowledge_chunk c
+        cursor.execute("""SELECT c.id::text, c.text, v.embedding::text, c.knowledge_base_id::text FROM knowledge_chunk c
                           JOIN knowledge_chunkvector v ON v.chunk_id = c.id""")
         rows = cursor.fetchall()
     folder = Path(settings.HOME) / "peers"
@@ -39,7 +43,8 @@ def measure(world: Any, questions: int) -> dict[str, tuple[float, float]]:
         {"text": text, "vector": vector.tolist()}
         for text, vector in zip(world.questions[:questions], world.vectors, strict=False)
     ]
-    (folder / "data.json").write_text(json.dumps({"rows": rows, "questions": asked}))
+    tenant = None if place is None else str(world.bases[place].pk)
+    (folder / "data.json").write_text(json.dumps({"rows": rows, "questions": asked, "tenant": tenant}))
     database = connection.settings_dict
     options = {"HOST": database["HOST"] or database["OPTIONS"].get("host", ""), "NAME": database["NAME"]}
     options |= {name: str(database[name]) for name in ("USER", "PASSWORD", "PORT")}
@@ -69,10 +74,10 @@ def _environment(folder: Path, packages: list[str]) -> Path:
     return python
 
 
-def langchain(database: dict[str, str], rows: list[Any], questions: list[Any]) -> list[float]:
-    """Time langchain-postgres's hybrid search, by its own fusion."""
+def langchain(database: dict[str, str], rows: list[Any], questions: list[Any], tenant: str | None) -> list[float]:
+    """Time langchain-postgres's hybrid search, by its own fusion; the tenant has a column of its own."""
     from langchain_core.embeddings import Embeddings
-    from langchain_postgres import PGEngine, PGVectorStore
+    from langchain_postgres import Column, PGEngine, PGVectorStore
     from langchain_postgres.v2.hybrid_search_config import HybridSearchConfig, reciprocal_rank_fusion
 
     class Given(Embeddings):
@@ -86,22 +91,33 @@ def langchain(database: dict[str, str], rows: list[Any], questions: list[Any]) -
     engine = PGEngine.from_connection_string(url=_address("postgresql+psycopg", database))
     hybrid = HybridSearchConfig(fusion_function=reciprocal_rank_fusion, tsv_column="content_tsv")
     size = len(questions[0]["vector"])
-    engine.init_vectorstore_table("peer_langchain", size, hybrid_search_config=hybrid, overwrite_existing=True)
-    store = PGVectorStore.create_sync(engine, Given(), "peer_langchain", hybrid_search_config=hybrid)
+    engine.init_vectorstore_table(
+        "peer_langchain",
+        size,
+        hybrid_search_config=hybrid,
+        overwrite_existing=True,
+        metadata_columns=[Column("tenant", "TEXT")],
+    )
+    store = PGVectorStore.create_sync(
+        engine, Given(), "peer_langchain", hybrid_search_config=hybrid, metadata_columns=["tenant"]
+    )
     for at in range(0, len(rows), 500):
         part = rows[at : at + 500]
-        store.add_embeddings([row[1] for row in part], [_vector(row[2]) for row in part])
+        tenants = [{"tenant": row[3]} for row in part]
+        store.add_embeddings([row[1] for row in part], [_vector(row[2]) for row in part], tenants)
     store.apply_hybrid_search_index()
+
+    only = {"filter": {"tenant": tenant}} if tenant else {}
 
     def ask(question: Any) -> int:
         fresh = HybridSearchConfig(fusion_function=reciprocal_rank_fusion, tsv_column="content_tsv")
-        return len(store.similarity_search(question["text"], k=8, hybrid_search_config=fresh))
+        return len(store.similarity_search(question["text"], k=8, hybrid_search_config=fresh, **only))
 
     return _timed(ask, questions)
 
 
-def haystack(database: dict[str, str], rows: list[Any], questions: list[Any]) -> list[float]:
-    """Time haystack's two retrievers and its joiner."""
+def haystack(database: dict[str, str], rows: list[Any], questions: list[Any], tenant: str | None) -> list[float]:
+    """Time haystack's two retrievers and its joiner; the tenant is in a passage's meta."""
     from haystack import Document
     from haystack.components.joiners import DocumentJoiner
     from haystack.utils import Secret
@@ -119,25 +135,33 @@ def haystack(database: dict[str, str], rows: list[Any], questions: list[Any]) ->
     )
     for at in range(0, len(rows), 500):
         part = rows[at : at + 500]
-        store.write_documents([Document(id=row[0], content=row[1], embedding=_vector(row[2])) for row in part])
+        store.write_documents(
+            [Document(id=row[0], content=row[1], embedding=_vector(row[2]), meta={"tenant": row[3]}) for row in part]
+        )
     by_vector = PgvectorEmbeddingRetriever(document_store=store, top_k=8)
     by_words = PgvectorKeywordRetriever(document_store=store, top_k=8)
     joiner = DocumentJoiner(join_mode="reciprocal_rank_fusion", top_k=8)
+    only = {"field": "meta.tenant", "operator": "==", "value": tenant} if tenant else None
 
     def ask(question: Any) -> int:
         lists = [
-            by_vector.run(query_embedding=question["vector"])["documents"],
-            by_words.run(query=question["text"])["documents"],
+            by_vector.run(query_embedding=question["vector"], filters=only)["documents"],
+            by_words.run(query=question["text"], filters=only)["documents"],
         ]
         return len(joiner.run(documents=lists)["documents"])
 
     return _timed(ask, questions)
 
 
-def llama_index(database: dict[str, str], rows: list[Any], questions: list[Any]) -> list[float]:
-    """Time llama-index's hybrid query."""
+def llama_index(database: dict[str, str], rows: list[Any], questions: list[Any], tenant: str | None) -> list[float]:
+    """Time llama-index's hybrid query; the tenant is in a passage's metadata, with the index that it offers for it."""
     from llama_index.core.schema import TextNode
-    from llama_index.core.vector_stores.types import VectorStoreQuery, VectorStoreQueryMode
+    from llama_index.core.vector_stores.types import (
+        ExactMatchFilter,
+        MetadataFilters,
+        VectorStoreQuery,
+        VectorStoreQueryMode,
+    )
     from llama_index.vector_stores.postgres import PGVectorStore
 
     store = PGVectorStore(
@@ -148,10 +172,14 @@ def llama_index(database: dict[str, str], rows: list[Any], questions: list[Any])
         embed_dim=len(questions[0]["vector"]),
         hybrid_search=True,
         text_search_config="english",
+        indexed_metadata_keys={("tenant", "text")},
     )
     for at in range(0, len(rows), 500):
         part = rows[at : at + 500]
-        store.add([TextNode(id_=row[0], text=row[1], embedding=_vector(row[2])) for row in part])
+        store.add(
+            [TextNode(id_=row[0], text=row[1], embedding=_vector(row[2]), metadata={"tenant": row[3]}) for row in part]
+        )
+    only = MetadataFilters(filters=[ExactMatchFilter(key="tenant", value=tenant)]) if tenant else None
 
     def ask(question: Any) -> int:
         query = VectorStoreQuery(
@@ -160,6 +188,7 @@ def llama_index(database: dict[str, str], rows: list[Any], questions: list[Any])
             similarity_top_k=8,
             sparse_top_k=8,
             mode=VectorStoreQueryMode.HYBRID,
+            filters=only,
         )
         return len(store.query(query).nodes or ())
 
@@ -192,4 +221,5 @@ def _timed(ask: Any, questions: list[Any]) -> list[float]:
 if __name__ == "__main__":
     data = json.loads(Path(sys.argv[2]).read_text())
     run = {"langchain-postgres": langchain, "haystack": haystack, "llama-index": llama_index}[sys.argv[1]]
-    print(statistics.median(run(json.loads(os.environ["PEER_DATABASE"]), data["rows"], data["questions"])))
+    database = json.loads(os.environ["PEER_DATABASE"])
+    print(statistics.median(run(database, data["rows"], data["questions"], data["tenant"])))
