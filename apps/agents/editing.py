@@ -1,7 +1,8 @@
 """Writes to agents that people make: create, save, restore, duplicate, delete. Every save is a version."""
 
 import difflib
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -12,13 +13,14 @@ from django.utils.translation import gettext as _
 
 from apps.agents.errors import AgentInUse, AgentNameTaken
 from apps.agents.models import Agent, AgentVersion
-from apps.knowledge.models import KnowledgeBase
+from apps.knowledge.models import Folder, KnowledgeBase
 from apps.models.models import ModelConfig
 from apps.workspaces import audit
 from apps.workspaces.models import User, Workspace
 from apps.workspaces.permissions import require
 
 VERSIONS_KEPT = 100
+ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 FIELDS = (
     "name",
     "instructions",
@@ -123,6 +125,39 @@ def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[tuple[s
             lines = [(line[0], line[2:]) for line in difflib.ndiff(old, new) if line[0] in "+- "]
             found.append((field, lines))
     return found
+
+
+def in_words(snapshots: Sequence[Mapping[str, Any]], *, reader: User) -> list[dict[str, Any]]:
+    """Return snapshots with names in place of ids, of what ``reader`` may see."""
+    ids = {pk for snapshot in snapshots for pk in _ids(snapshot)}
+    names: dict[str, str] = {}
+    for rows in (
+        KnowledgeBase.objects.visible_to(reader),
+        Folder.objects.visible_to(reader),
+        ModelConfig.objects.visible_to(reader),
+    ):
+        names |= {str(pk): str(name) for pk, name in rows.filter(pk__in=ids).values_list("pk", "name")}
+    return [_named(snapshot, names) for snapshot in snapshots]
+
+
+def _ids(value: Any) -> Iterator[UUID]:
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    if isinstance(value, list):
+        for one in value:
+            yield from _ids(one)
+    elif isinstance(value, str) and ID.fullmatch(value):
+        yield UUID(value)
+
+
+def _named(value: Any, names: Mapping[str, str]) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _named(one, names) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_named(one, names) for one in value]
+    if isinstance(value, str) and ID.fullmatch(value):
+        return names.get(value, _("something that you may not see"))
+    return value
 
 
 def _lines(value: Any) -> list[str]:

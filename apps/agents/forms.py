@@ -174,6 +174,9 @@ class AgentForm(forms.Form):
         }
 
 
+LABELS = {name: field.label for name, field in AgentForm.base_fields.items()} | {"configuration": _("Limits")}
+
+
 def initial_of(agent: Agent) -> dict[str, Any]:
     """Return an agent's fields as the form shows them."""
     settings = agent.configuration if isinstance(agent.configuration, dict) else {}

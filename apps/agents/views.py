@@ -12,7 +12,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from apps.agents import editing, services
 from apps.agents.errors import AgentNameTaken
-from apps.agents.forms import AgentForm, initial_of
+from apps.agents.forms import LABELS, AgentForm, initial_of
 from apps.agents.models import Agent, AgentVersion
 from apps.workspaces import permissions
 from apps.workspaces.pages import PersonRequest, enter
@@ -96,7 +96,8 @@ def show_version(request: PersonRequest, slug: str, version_id: UUID) -> HttpRes
     """Show what going back to a version would change."""
     frame = _enter(request, slug)
     version = _version(request, frame, version_id)
-    lines = editing.changes(editing.snapshot_of(version.agent), version.snapshot)
+    now, then = editing.in_words([editing.snapshot_of(version.agent), version.snapshot], reader=request.user)
+    lines = [(LABELS.get(field, field), changed) for field, changed in editing.changes(now, then)]
     context = {"version": version, "agent": version.agent, "changes": lines}
     return render(request, "agents/show_version.html", {**frame, **context})
 

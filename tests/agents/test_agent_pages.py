@@ -166,6 +166,23 @@ def test_versions_differ_and_can_be_gone_back_to(signed_in, ann, acme):
     assert [version.number for version in agent.versions.all()] == [3, 2, 1]
 
 
+def test_what_a_version_changes_is_told_by_names_of_what_the_reader_may_see(client, ann, bea, acme, handbook):
+    set_membership(workspace=acme, user=bea, role=Role.MEMBER)
+    secret = KnowledgeBase.objects.create(workspace=acme, name="Board minutes", restricted=True)
+    agent = editing.create_agent(workspace=acme, values={"name": "HR"}, actor=ann)
+    editing.save_agent(agent=agent, values={"knowledge_bases": [handbook.pk, secret.pk]}, actor=ann)
+    share(row=agent, subject=Subject(user=bea), level="manage", actor=ann)
+    first = agent.versions.get(number=1)
+    for person, names in ((ann, {"Handbook", "Board minutes"}), (bea, {"Handbook", "something that you may not see"})):
+        client.force_login(person)
+        page = client.get(url("show-version", first.pk)).content.decode()
+        assert "Only these knowledge bases" in page
+        assert {
+            name for name in ("Handbook", "Board minutes", "something that you may not see") if name in page
+        } == names
+        assert str(secret.pk) not in page
+
+
 def test_a_duplicate_a_new_default_and_a_deletion(signed_in, ann, acme):
     default = default_agent(acme)
     agent = editing.create_agent(workspace=acme, values={"name": "HR", "instructions": "One."}, actor=ann)
