@@ -81,7 +81,7 @@ async def manage_memory(state: TurnState, runtime: Runtime[TurnContext]) -> dict
             context.emit("step", {"name": "remembered", "status": "finished", "elapsed_ms": 0, "detail": detail})
         except KnowSphereError as error:
             logger.warning("memory could not be written: %s", error.code)
-            detail = context.say("no_memory")
+            detail = context.say("no_memory") if error.retryable else error.message  # "ask again" helps no one there
             context.emit("step", {"name": "memory", "status": "failed", "elapsed_ms": 0, "detail": detail})
             said = []
     return {"remembered": said, "asker_background": list(context.background), "handoff_shown": shown}

@@ -4,7 +4,9 @@ import json
 
 from apps.common.database import in_db
 from apps.conversations.models import Turn
-from apps.memory.models import ConversationNote, MemoryItem
+from apps.memory import services
+from apps.memory.errors import MemoryOff
+from apps.memory.models import ConversationNote, DocumentAffinity, MemoryItem
 from tests.conversations.live.test_agent_over_socket import QUESTION, SEARCH
 from tests.conversations.live.test_promises import CITED, talk  # noqa: F401 (a fixture)
 from tests.conversations.live.test_whole_turn import tab  # noqa: F401 (a fixture)
@@ -85,6 +87,31 @@ async def test_statements_to_remember_in_both_languages(talk, people):  # noqa: 
             one.vendor.otherwise = lambda request: Reply("I see.")
             await one.ask(said)
             assert await in_db(items.count) == before, said
+        await in_db(lambda: items.delete())
+
+
+async def test_a_memory_that_is_switched_off_is_neither_read_nor_written(talk, people):  # noqa: F811
+    def switch(on):
+        return in_db(lambda: services.switch(workspace=people.acme, actor=people.ann, on=on))
+
+    items, often = MemoryItem.objects.filter(user=people.ann), DocumentAffinity.objects.filter(user=people.ann)
+    async with talk() as one:
+        await one.ask("Remember: I work in finance")
+        counted = await in_db(lambda: [row.citations for row in often])
+        await switch(False)
+        try:
+            one.vendor.otherwise = lambda request: Reply("Hm.")
+            await one.ask("Remember: my code is 42")
+            [warned] = [step["detail"] for step in one.of("step") if step["name"] == "memory"]
+            assert warned == MemoryOff().message
+            assert await in_db(items.count) == 1
+            await one.ask(QUESTION, Reply(tool_calls=[SEARCH]), Reply(CITED))
+            assert "finance" not in json.dumps([body["messages"][-1] for body in one.sent + one.short])
+            assert await in_db(lambda: [row.citations for row in often]) == counted
+        finally:
+            await switch(True)
+        await one.ask(QUESTION, Reply(tool_calls=[SEARCH]), Reply(CITED))
+        assert "I work in finance" in json.dumps(one.sent[0]["messages"])
         await in_db(lambda: items.delete())
 
 

@@ -4,6 +4,7 @@ import asyncio
 import re
 import threading
 
+from apps.common import database
 from apps.common.database import in_db
 from apps.conversations.engine import ENGINE
 from apps.conversations.models import Message
@@ -19,10 +20,26 @@ def words(number):
     return [f"{number}.{n} " if n % 10 else f"{number}.{n}\n\n" for n in range(TOKENS)]
 
 
+def in_use():
+    """How many connections of the process's pools are lent, waited for, or at work."""
+    from django.db import connection
+
+    stats = [pool.get_stats() for loop, pool in database._pools.items() if loop.is_running()]
+    lent = sum(one["pool_size"] - one["pool_available"] + one.get("requests_waiting", 0) for one in stats)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+            " AND backend_type = 'client backend' AND pid <> pg_backend_pid() AND state <> 'idle'"
+        )
+        busy = cursor.fetchone()[0]
+    assert stats
+    return lent + busy
+
+
 async def test_small_tokens_of_many_turns_stay_in_order(server, session, people, scripted_model, monkeypatch):
-    """No answer goes on behind its first token before all of them have begun."""
+    """No answer goes on behind its first token before all of them have begun: then none of them holds a connection."""
     monkeypatch.setattr(ENGINE, "run_turn", None)
-    begun, all_begun = set(), threading.Event()
+    begun, all_begun, go_on = set(), threading.Event(), threading.Event()
 
     def answer(request):
         if not request.body.get("stream"):
@@ -31,7 +48,7 @@ async def test_small_tokens_of_many_turns_stay_in_order(server, session, people,
         begun.add(number)
         if len(begun) == TURNS:
             all_begun.set()
-        return Reply(pieces=words(number), per_second=60, hold=all_begun, hold_after=1)
+        return Reply(pieces=words(number), per_second=60, hold=go_on, hold_after=1)
 
     scripted_model.otherwise = answer
     places = await in_db(lambda: [start_conversation(workspace=people.acme, actor=people.ann) for _ in range(TURNS)])
@@ -40,8 +57,14 @@ async def test_small_tokens_of_many_turns_stay_in_order(server, session, people,
         await asyncio.gather(*(tab.__aenter__() for tab in tabs[i : i + 40]))
     try:
         await asyncio.gather(*(tab.ask(f"Hello {number}") for number, tab in enumerate(tabs)))
+        assert await asyncio.to_thread(all_begun.wait, 60)
+        async with asyncio.timeout(20):
+            while await in_db(in_use):  # events are still stored, and the process beats
+                await asyncio.sleep(0.02)
+        go_on.set()
         ends = await asyncio.gather(*(tab.turn() for tab in tabs))
     finally:
+        go_on.set()
         await asyncio.gather(*(tab.__aexit__(None, None, None) for tab in tabs))
     assert {end["status"] for end in ends} == {"succeeded"}
     for number, tab in enumerate(tabs):
