@@ -4,12 +4,14 @@ import pytest
 from django.db import connection
 
 from apps.knowledge.models import KnowledgeBase
-from apps.knowledge.retrieval import execution, vector_indexes
+from apps.knowledge.retrieval import execution, legs, vector_indexes
 from apps.knowledge.retrieval.legs import vector_leg
+from apps.knowledge.retrieval.outage import SearchUnavailable
 from apps.knowledge.retrieval.scope import readable_documents
 from apps.knowledge.retrieval.search import search
 from apps.knowledge.services import delete_knowledge_base
 from tests.retrieval.conftest import embedded
+from tests.retrieval.test_search import slow_trigrams
 from tests.vendor.server import DIMENSIONS
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -87,6 +89,38 @@ async def test_where_the_walk_ends_too_soon_the_base_is_scanned(bea, bases, in_t
     texts = await found(bea, large, top_k=30)
     assert len(texts) == 30
     assert all(text.startswith("Other near") for text in texts)
+
+
+async def test_in_a_large_base_words_and_trigrams_have_each_their_own_time(ann, bases, in_thread, monkeypatch):
+    large, _ = bases
+    in_thread(maintain)
+    whole = await search(ann, "Near 77.", knowledge_bases=[large.pk], rerank=False)
+    words = legs._bm25
+    slow = "FROM pg_sleep(0.4), knowledge_posting p"
+    monkeypatch.setattr(legs, "_bm25", lambda lone: words(lone).replace("FROM knowledge_posting p", slow))
+    slowed = await search(ann, "Near 77.", knowledge_bases=[large.pk], rerank=False)
+    assert any({"lexical", "trigram"} <= set(passage.ranks) for passage in whole.passages)
+    assert [(found.chunk_id, found.ranks) for found in slowed.passages] == [
+        (found.chunk_id, found.ranks) for found in whole.passages
+    ]
+    assert not slowed.degraded
+    monkeypatch.setattr(legs, "_verbatim", slow_trigrams)
+    given_up = await search(ann, "Near 77.", knowledge_bases=[large.pk], rerank=False)
+    assert given_up.degraded == ("trigram",)
+    assert [stage.detail for stage in given_up.stages if stage.name == "trigram"] != [{}]
+    assert any("lexical" in found.ranks for found in given_up.passages)
+
+
+async def test_trigrams_that_find_nothing_are_no_answer_by_themselves(ann, bases, in_thread, broken_table):
+    large, _ = bases
+    in_thread(maintain)
+    with (
+        broken_table("knowledge_posting"),
+        broken_table("knowledge_chunkvector"),
+        pytest.raises(SearchUnavailable) as failed,
+    ):
+        await search(ann, "refunds", knowledge_bases=[large.pk])
+    assert failed.value.details["causes"] == {"vector": "database_error", "lexical": "database_error"}
 
 
 async def test_what_is_no_longer_wanted_is_dropped(ann, bases, in_thread):

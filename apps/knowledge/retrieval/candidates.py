@@ -86,7 +86,7 @@ def by_leg(outcome: Mapping[str, Sequence[dict[str, Any]]]) -> dict[str, list[Ro
             for rank, row in enumerate(merged, start=1):
                 row["rank"] = rank
         legs["vector"] = list(merged)
-    for row in near.get("lexical", ()):
+    for row in (row for name in ("lexical", "trigram") for row in near.get(name, ())):
         legs.setdefault(row["leg"], []).append(row)
     return legs
 

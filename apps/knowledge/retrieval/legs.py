@@ -27,7 +27,6 @@ _DOOR = """door AS MATERIALIZED (
 _MS = "1000 * extract(epoch FROM clock_timestamp() - statement_timestamp())::float8 AS ms"
 _BEGINNING = "left(c.text, 200)"
 _WIDTH = f"octet_length({_BEGINNING})::float8 / greatest(char_length({_BEGINNING}), 1) AS width"
-_NONE = "'{}'::text[]"
 _SCARCE = "CASE WHEN r.rank = 1 THEN (SELECT coalesce(array_agg(term), '{}') FROM idf WHERE n < %(few)s) END"
 
 
@@ -170,7 +169,7 @@ def lexical_leg(
 
     A term's idf is taken over what may be read of the selected bases, at query time. The two parts come
     back as legs of their own, "lexical" and "trigram"; the first row of each says in ``scarce`` which terms there
-    is little of.
+    is little of, if terms were asked for.
 
     Args:
         door: readable documents, see ``scope``.
@@ -205,7 +204,7 @@ def lexical_leg(
 WITH {_DOOR.format(door=door.sql)},
 {tables}
 ranked AS ({" UNION ALL ".join(parts)})
-{_ranked(_SCARCE if terms else _NONE)}"""
+{_ranked(_SCARCE) if terms else _ranked()}"""
     return sql, {**parameters, "few": few}
 
 

@@ -56,9 +56,9 @@ async def search(
 
     Only documents that ``user`` may read at this moment are looked at; a base that they may not read
     counts as absent. When a part fails the others answer, and ``degraded`` names it. While all bases share
-    an embedding model a search takes four SQL statements in three round trips, one more for each
-    other model, one where the workspace keeps synonyms and may need them, one where a cut-up base wants its parents,
-    one where nothing was found and the reason is asked.
+    an embedding model a search takes four SQL statements in three round trips, one more for each other model, one for
+    the trigrams of a large base, one where the workspace keeps synonyms and may need them, one where a cut-up base
+    wants its parents, one where nothing was found and the reason is asked.
 
     Args:
         user: the person for whom to search.
@@ -194,7 +194,8 @@ class _Search:
             outcome = await run_legs(connection, plan)
         self.degraded |= planning.degraded(embedded, outcome)
         causes = planning.causes(embedded, outcome)
-        if not outcome.rows and causes:
+        answered = outcome.rows.keys() - {"trigram"} or outcome.rows.get("trigram")  # which alone find little
+        if causes and not answered:
             raise SearchUnavailable(causes)
         rows = by_leg(outcome.rows)
         if not further:
