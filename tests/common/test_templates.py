@@ -2,7 +2,7 @@
 
 from django import forms
 from django.forms.renderers import DjangoTemplates
-from django.template import engines
+from django.template import Context, Template, engines
 from django.utils import translation
 
 from apps.common.drawing import Renderer
@@ -61,3 +61,12 @@ def test_an_address_is_that_of_its_arguments():
         assert shown("{% url 'agents:list-agents' slug %}", slug=slug) == f"/{slug}/agents/"
         assert shown("{% url 'agents:list-agents' slug=slug as kept %}{{ kept }}", slug=slug) == f"/{slug}/agents/"
     assert shown("{% url 'agents:list-agents' '' as nowhere %}{{ nowhere }}") == ""
+
+
+def test_a_symbol_is_the_same_however_its_name_is_given():
+    written = "{% load ks %}" + '{% icon "trash" "s" %}|{% icon "trash" %}'
+    given = "{% load ks %}{% icon name classes %}|{% icon name as kept %}{{ kept }}"
+    context = {"name": "trash", "classes": "s"}
+    drawn = Template(written).render(Context(context))
+    assert drawn == Template(given).render(Context(context))
+    assert drawn.count("<svg") == 2

@@ -1,11 +1,14 @@
 """Template tags that every page may use."""
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from functools import cache
 
 from django import forms, template
 from django.contrib.humanize.templatetags.humanize import naturaltime
+from django.template.base import Node, Parser, Token
+from django.template.context import Context
 from django.templatetags.static import static
 from django.utils import timezone
 from django.utils.formats import date_format
@@ -14,14 +17,40 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
 register = template.Library()
+WRITTEN_OUT = re.compile(r'"[^"]*"')
 
 
-@register.simple_tag
+@register.simple_tag(name="icon")
 @cache
-def icon(name: str, classes: str = "") -> SafeString:
+def drawn(name: str, classes: str = "") -> SafeString:
     """Draw a symbol of static/img/icons.svg; what it means is said by the text or label beside it."""
     html = '<svg class="{}" aria-hidden="true"><use href="{}#{}"></use></svg>'
     return format_html(html, f"i {classes}".strip(), static("img/icons.svg"), name)
+
+
+class IconNode(Node):
+    """A symbol that the template names itself. A page has a hundred, and nothing of them is looked up anew."""
+
+    child_nodelists = ()
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.names = names
+
+    def render(self, context: Context) -> SafeString:
+        return drawn(*self.names)
+
+
+_any_icon = register.tags["icon"]
+
+
+@register.tag
+def icon(parser: Parser, token: Token) -> Node:
+    """Stand for ``drawn``, which does all but names that are written out."""
+    names = token.split_contents()[1:]
+    if all(WRITTEN_OUT.fullmatch(name) for name in names):
+        return IconNode([name[1:-1] for name in names])
+    node: Node = _any_icon(parser, token)
+    return node
 
 
 @register.filter
