@@ -213,14 +213,13 @@ async def written_bytes(port: int, session: str, conversation: UUID) -> tuple[fl
     async with tab(port, session, conversation) as socket:
         for _ in range(MANY):
             await ask(socket)
-    await asyncio.sleep(1)
     texts = Message.objects.filter(conversation=conversation)
     said = await in_db(lambda: sum(len(text.encode()) for text in texts.values_list("text", flat=True)))
     return await in_db(_log_bytes) - before, said
 
 
 def _log_bytes() -> float:
-    return float(run_sql("SELECT pg_current_wal_lsn() - '0/0'::pg_lsn", [])[0][0])
+    return float(run_sql("SELECT pg_current_wal_insert_lsn() - '0/0'::pg_lsn", [])[0][0])
 
 
 async def cpu_a_token_us(port: int, process: psutil.Process, session: str, conversations: list[UUID]) -> float:

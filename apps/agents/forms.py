@@ -108,9 +108,10 @@ class AgentForm(forms.Form):
         self.fields["folders"].choices = folder_choices(there)  # type: ignore[attr-defined]
         self._keys = {fact.key for base in there for fact in base.facts}
         ask_for_facts(self, there, self._shown(self.initial.get("metadata", ())))
-        if agent and agent.model_id and not models.filter(pk=agent.model_id).exists():
-            self.fields["model"].unseen = agent.model_id  # type: ignore[attr-defined]
+        if agent and agent.model_id:  # also one that is switched off, or that the editor may not see
             models = ModelConfig.objects.filter(Q(pk__in=models.values("pk")) | Q(pk=agent.model_id))
+            if not ModelConfig.objects.visible_to(actor).filter(pk=agent.model_id).exists():
+                self.fields["model"].unseen = agent.model_id  # type: ignore[attr-defined]
         self.fields["model"].queryset = models.order_by("name")  # type: ignore[attr-defined]
         names = [tool.name for tool in catalog.choosable()]
         self.fields["tools"].choices = [(name, TOOLS.get(name, name)) for name in names]  # type: ignore[attr-defined]

@@ -18,7 +18,6 @@ from apps.common.errors import KnowSphereError, NotAllowed, NotFound, ServiceUna
 from apps.conversations import errors, frames, services, signin
 from apps.conversations.engine import ENGINE
 from apps.conversations.models import Conversation, Turn
-from apps.conversations.replay import fit_frames
 from apps.conversations.rows import Standing
 from apps.workspaces.models import User
 from apps.workspaces.principals import Principal, Who
@@ -204,7 +203,7 @@ class TurnSocket(RefusingConsumer):
 
     async def _admitted(self) -> bool:
         """Look again: they may have signed out, lost their right, or deleted the conversation."""
-        self._withdrawals = ENGINE.withdrawals  # as it was before the look
+        withdrawals = ENGINE.withdrawals  # as it is before the look
         try:
             self.who, self.conversation, _language = await self.admit()
         except ServiceUnavailable:
@@ -212,7 +211,7 @@ class TurnSocket(RefusingConsumer):
         except KnowSphereError as error:
             await self._shut(error)
             return False
-        self._looked_at = monotonic()
+        self._looked_at, self._withdrawals = monotonic(), withdrawals
         return not self._refused
 
     async def _shut(self, error: KnowSphereError) -> None:
@@ -266,21 +265,21 @@ class TurnSocket(RefusingConsumer):
     async def _send_frames(self, turn_id: UUID, after: int) -> None:
         if monotonic() - self._looked_at > LOOK_AGAIN_S and not await self._admitted():
             return  # a turn that another tab began, in a window that lost its right meanwhile
-        send, shown, began = self.base_send, self.shown, ENGINE.withdrawals
+        send, shown = self.base_send, self.shown
         async with aclosing(ENGINE.follow(turn_id, after=after, reader=Principal.of(self.who))) as batches:
             async for batch in batches:
                 if self._withdrawals != ENGINE.withdrawals and not await self._still_admitted():
                     return
-                if began != ENGINE.withdrawals:
-                    batch = await fit_frames(Principal.of(self.who), batch)
                 for text in batch:
                     await send({"type": "websocket.send", "text": shown(text)})
 
     async def _still_admitted(self) -> bool:
+        withdrawals = ENGINE.withdrawals
         try:
             return await self._admitted()
-        except ServiceUnavailable:
-            return not self._refused  # as above
+        except ServiceUnavailable:  # as above; who listens again tells of it anew
+            self._withdrawals = withdrawals
+            return not self._refused
 
 
 class ConversationConsumer(TurnSocket):

@@ -12,6 +12,7 @@ import os
 import secrets
 import socket
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 from uuid import UUID
@@ -30,6 +31,7 @@ from apps.conversations.ending import Ending
 from apps.conversations.erasing import erase_deleted
 from apps.conversations.log import TurnLog
 from apps.conversations.news import WISH_S, News
+from apps.conversations.replay import fit_frames
 from apps.conversations.sink import TurnSink
 from apps.conversations.writer import EventWriter
 from apps.models import ledger
@@ -79,7 +81,7 @@ class Engine:
         self.process = ""
         self.closing = False
         self._running: dict[UUID, Running] = {}
-        self._logs: dict[UUID, tuple[TurnLog, Principal]] = {}  # with its asker
+        self._logs: dict[UUID, tuple[TurnLog, Principal, int]] = {}  # with its asker, and ``withdrawals`` as it began
         self._sockets: dict[UUID, set[Callable[[UUID], None]]] = {}
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -155,7 +157,7 @@ class Engine:
         log = TurnLog(request.turn_id)
         running = Running(request, language, log, TurnSink(log, request, {**(place or {}), "waiting": waiting}))
         self._running[request.turn_id] = running
-        self._logs[request.turn_id] = log, request.asker
+        self._logs[request.turn_id] = log, request.asker, self.withdrawals
         self.writer.add(log)
         running.task = asyncio.create_task(
             self._run(running, waiting=waiting), name=f"turn {request.turn_id}", context=contextvars.Context()
@@ -232,14 +234,21 @@ class Engine:
     ) -> AsyncGenerator[list[str], None]:
         """Yield batches of a turn's frames above ``after`` until its end, wherever it runs.
 
-        What rows of the past quote is fitted to the rights of ``reader``, where one is given. So is a running
-        turn's for a key that did not ask it: keys are narrower than their person.
+        What it quotes is fitted to the rights of ``reader``, where one is given: of rows always, of a turn in memory
+        since something was taken away from anybody. A key that did not ask the turn reads its rows: keys are narrower
+        than their person.
         """
-        log, asker = self._logs.get(turn_id, (None, None))
-        narrower = reader is not None and reader.kind == "key" and reader != asker
-        if log and not narrower:
-            return log.watch(after=after)
-        return self.news.watch_rows(turn_id, after=after, reader=reader)
+        log, asker, began = self._logs.get(turn_id, (None, None, 0))
+        if log is None or (reader is not None and reader.kind == "key" and reader != asker):
+            return self.news.watch_rows(turn_id, after=after, reader=reader)
+        return log.watch(after=after) if reader is None else self._watch_log(log, began, after, reader)
+
+    async def _watch_log(
+        self, log: TurnLog, began: int, after: int, reader: Principal
+    ) -> AsyncGenerator[list[str], None]:
+        async with aclosing(log.watch(after=after)) as batches:
+            async for batch in batches:
+                yield batch if began == self.withdrawals else await fit_frames(reader, batch)
 
     def join(self, conversation_id: UUID, callback: Callable[[UUID], None]) -> Callable[[], None]:
         """Call back with the id of each turn that begins in a conversation; return what ends this."""

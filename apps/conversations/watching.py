@@ -14,7 +14,7 @@ from apps.common.errors import NotFound
 from apps.conversations import rows
 from apps.conversations.engine import ENGINE
 from apps.conversations.models import Turn
-from apps.conversations.replay import fit_for, fit_frames
+from apps.conversations.replay import fit_for
 from apps.workspaces.models import User
 
 LOOK_AGAIN_S = 5.0  # how old a look at the reader's rights may be while events are sent, though nobody told of a change
@@ -27,7 +27,7 @@ async def watch(turn_id: UUID, *, who: User, after: int = 0) -> AsyncGenerator[d
     Raises:
         NotFound: there is no such turn for them, or no longer.
     """
-    began = withdrawals = ENGINE.withdrawals
+    withdrawals = ENGINE.withdrawals
     await in_db(_require, turn_id, who)
     looked_at = monotonic()
     async with aclosing(ENGINE.follow(turn_id, after=after, reader=who.principal)) as batches:
@@ -36,8 +36,6 @@ async def watch(turn_id: UUID, *, who: User, after: int = 0) -> AsyncGenerator[d
                 withdrawals = ENGINE.withdrawals
                 await in_db(_require, turn_id, who)
                 looked_at = monotonic()
-            if began != withdrawals:
-                batch = await fit_frames(who.principal, batch)
             for frame in batch:
                 yield orjson.loads(frame)
 

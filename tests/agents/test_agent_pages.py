@@ -145,6 +145,10 @@ def test_what_others_chose_stays_where_an_editor_cannot_see_it(client, ann, bea,
     agent.refresh_from_db()
     assert (agent.name, agent.model) == ("HR 2", model)
     assert set(agent.knowledge_bases.all()) == {secret}
+    ModelConfig.objects.filter(pk=model.pk).update(enabled=False)
+    client.force_login(ann)
+    assert "board-only" in client.get(url("edit-agent", agent.pk)).content.decode()  # switched off, and hers to see
+    client.force_login(bea)
     client.post(url("edit-agent", agent.pk), {**VALUES, "knowledge_bases": [handbook.pk]})
     agent.refresh_from_db()
     assert agent.model is None

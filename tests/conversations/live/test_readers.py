@@ -238,11 +238,15 @@ async def test_a_source_that_was_taken_away_meanwhile_is_not_quoted(tab, server,
     def take():
         Document.objects.filter(pk=scripted.DOCUMENT).update(deleted_at=timezone.now())
 
-    async def streamed(turn_id):
+    async def streamed(turn_id, began):
         head = {"Authorization": f"Bearer {secret}", "Accept": "text/event-stream"}
-        async with httpx.AsyncClient(timeout=60) as client:
-            answer = await client.get(f"http://127.0.0.1:{server.port}/api/v1/turns/{turn_id}/events", headers=head)
-        return [json.loads(line[6:]) for line in answer.text.splitlines() if line.startswith("data: ")]
+        address, found = f"http://127.0.0.1:{server.port}/api/v1/turns/{turn_id}/events", []
+        async with httpx.AsyncClient(timeout=60) as client, client.stream("GET", address, headers=head) as answer:
+            async for line in answer.aiter_lines():
+                if line.startswith("data: "):
+                    found.append(json.loads(line[6:]))
+                    began.set()
+        return found
 
     def snippets(events):
         return [[item["snippet"] for item in event["sources"]] for event in events if event["type"] == "sources"]
@@ -253,13 +257,23 @@ async def test_a_source_that_was_taken_away_meanwhile_is_not_quoted(tab, server,
         async with tab() as one:
             await one.ask("late 30")
             first = await one.until("token")
-            stream = asyncio.create_task(streamed(first["turn"]))
-            await asyncio.sleep(0.3)
+            began = asyncio.Event()
+            stream = asyncio.create_task(streamed(first["turn"], began))
+            await began.wait()
             if taken:
                 await in_db(take)
             await one.turn()
         [shown], [sent] = snippets(one.frames), snippets(await stream)
         assert shown == sent == (["", ""] if taken else [source.text for source in scripted.SOURCES]), taken
+    await in_db(lambda: Document.objects.filter(pk=scripted.DOCUMENT).update(deleted_at=None))
+    async with tab() as one:
+        await one.ask("cite")
+        turn = (await one.turn())["turn"]
+    await in_db(take)
+    async with tab() as again:  # its frames are in memory still
+        await again.send(type="resume", turn=turn, after=0)
+        await again.turn()
+    assert snippets(one.frames) + snippets(again.frames) == [[source.text for source in scripted.SOURCES], ["", ""]]
     await in_db(lambda: KnowledgeBase.objects.filter(name="Travel").delete())
 
 
